@@ -1,0 +1,2 @@
+//! The Air Traffic Controller as a process: arguments, wiring, exit code.
+fn main() {}

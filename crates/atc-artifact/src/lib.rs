@@ -1,0 +1,1 @@
+//! Get a program's bytes from a file or over HTTP, within bounds, and prove them by checksum.

@@ -1,0 +1,1 @@
+//! Keep all instances of all Airways in their desired state: watches, queues, admission webhooks and the life of an Airway.

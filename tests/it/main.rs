@@ -1,0 +1,1 @@
+//! The tests on a real control plane.

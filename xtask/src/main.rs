@@ -1,0 +1,2 @@
+//! The projects own commands.
+fn main() {}
