@@ -1,0 +1,1 @@
+//! Airway: which flight makes the resources of a custom resource.

@@ -1,0 +1,1 @@
+//! Flight and ClusterFlight.
