@@ -49,7 +49,10 @@ pub struct HostFailure {
 impl HostFailure {
     /// A failure with this state and text.
     pub fn new(state: State, message: impl Into<String>) -> Self {
-        Self { state, message: message.into() }
+        Self {
+            state,
+            message: message.into(),
+        }
     }
 }
 
@@ -81,5 +84,8 @@ pub trait HostCluster: Send + Sync {
     fn lookup(&self, request: LookupRequest) -> BoxFuture<'_, Result<Vec<u8>, HostFailure>>;
 
     /// JSON with the keys `Group`, `Version`, `Kind`, `Resource` (strings) and `Namespaced` (boolean).
-    fn rest_mapping(&self, request: RestMappingRequest) -> BoxFuture<'_, Result<Vec<u8>, HostFailure>>;
+    fn rest_mapping(
+        &self,
+        request: RestMappingRequest,
+    ) -> BoxFuture<'_, Result<Vec<u8>, HostFailure>>;
 }

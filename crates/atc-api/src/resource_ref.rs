@@ -19,12 +19,18 @@ pub struct GroupKind {
 impl GroupKind {
     /// A kind of a group.
     pub fn new(group: impl Into<String>, kind: impl Into<String>) -> Self {
-        Self { group: group.into(), kind: kind.into() }
+        Self {
+            group: group.into(),
+            kind: kind.into(),
+        }
     }
 
     /// The kind of an object that says `apiVersion` and `kind`; `apps/v1` is of group `apps`, `v1` of core.
     pub fn of(api_version: &str, kind: &str) -> Self {
-        Self::new(api_version.rsplit_once('/').map_or("", |(group, _)| group), kind)
+        Self::new(
+            api_version.rsplit_once('/').map_or("", |(group, _)| group),
+            kind,
+        )
     }
 }
 
@@ -61,7 +67,11 @@ impl ResourceRef {
         kind: impl Into<String>,
         name: impl Into<String>,
     ) -> Self {
-        Self { namespace: namespace.into(), group_kind: GroupKind::new(group, kind), name: name.into() }
+        Self {
+            namespace: namespace.into(),
+            group_kind: GroupKind::new(group, kind),
+            name: name.into(),
+        }
     }
 }
 
@@ -97,7 +107,10 @@ impl FromStr for ResourceRef {
     type Err = ParseResourceRefError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let fail = |why| ParseResourceRefError { text: text.to_owned(), why };
+        let fail = |why| ParseResourceRefError {
+            text: text.to_owned(),
+            why,
+        };
         let (namespace, rest) = text.split_once('/').unwrap_or(("", text));
         let (group_kind, name) = rest.split_once(':').ok_or_else(|| fail("it has no name"))?;
         let (kind, group) = group_kind.split_once('.').unwrap_or((group_kind, ""));
@@ -119,7 +132,10 @@ mod tests {
         match (text.parse::<ResourceRef>(), expect) {
             (Ok(got), Ok(want)) => {
                 assert_eq!(got, want);
-                assert_eq!(got.to_string().trim_start_matches('/'), text.trim_start_matches('/'));
+                assert_eq!(
+                    got.to_string().trim_start_matches('/'),
+                    text.trim_start_matches('/')
+                );
             }
             (Err(got), Err(want)) => assert!(got.to_string().contains(want), "{got}"),
             (got, want) => panic!("{text}: {got:?} instead of {want:?}"),
@@ -128,11 +144,31 @@ mod tests {
 
     #[test]
     fn parses_and_prints() {
-        check("default/Deployment.apps:web", Ok(ResourceRef::new("default", "apps", "Deployment", "web")));
-        check("default/Secret:db", Ok(ResourceRef::new("default", "", "Secret", "db")));
-        check("/Namespace:x", Ok(ResourceRef::new("", "", "Namespace", "x")));
-        check("/App.a.b.dev:n.with.dots", Ok(ResourceRef::new("", "a.b.dev", "App", "n.with.dots")));
-        check("a/ClusterRole.rbac.authorization.k8s.io:system:admin", Ok(ResourceRef::new("a", "rbac.authorization.k8s.io", "ClusterRole", "system:admin")));
+        check(
+            "default/Deployment.apps:web",
+            Ok(ResourceRef::new("default", "apps", "Deployment", "web")),
+        );
+        check(
+            "default/Secret:db",
+            Ok(ResourceRef::new("default", "", "Secret", "db")),
+        );
+        check(
+            "/Namespace:x",
+            Ok(ResourceRef::new("", "", "Namespace", "x")),
+        );
+        check(
+            "/App.a.b.dev:n.with.dots",
+            Ok(ResourceRef::new("", "a.b.dev", "App", "n.with.dots")),
+        );
+        check(
+            "a/ClusterRole.rbac.authorization.k8s.io:system:admin",
+            Ok(ResourceRef::new(
+                "a",
+                "rbac.authorization.k8s.io",
+                "ClusterRole",
+                "system:admin",
+            )),
+        );
         check("a/B", Err("no name"));
         check("a/:n", Err("no kind"));
         check("a/B:", Err("name is empty"));
