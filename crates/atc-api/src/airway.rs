@@ -5,7 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceConversion, CustomResourceDefinition,
+};
 use kube::{CustomResource, CustomResourceExt};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -18,7 +20,27 @@ use crate::template::Template;
 
 /// The three custom resources of group `yoke.cd` as the API server is to know them: Airway, Flight, ClusterFlight.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![Airway::crd(), Flight::crd(), ClusterFlight::crd()]
+    vec![
+        complete(Airway::crd()),
+        complete(Flight::crd()),
+        complete(ClusterFlight::crd()),
+    ]
+}
+
+/// Writes out what the API server would add by itself, so that what is installed and what is stored compare equal.
+fn complete(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    let names = &mut crd.spec.names;
+    names
+        .list_kind
+        .get_or_insert_with(|| format!("{}List", names.kind));
+    names.short_names = names.short_names.take().filter(|names| !names.is_empty());
+    names.categories = names.categories.take().filter(|names| !names.is_empty());
+    let none = || CustomResourceConversion {
+        strategy: "None".to_owned(),
+        webhook: None,
+    };
+    crd.spec.conversion.get_or_insert_with(none);
+    crd
 }
 
 /// Turns a kind of your own into resources: it names the CRD to serve and the flight that is run for each object of it.
@@ -34,19 +56,10 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     status = "AirwayStatus",
     derive = "PartialEq",
     doc = "Turns a kind of your own into resources: it names the CRD to serve and the flight that is run for each object of it.",
-    printcolumn(name = "flight", type_ = "string", json_path = ".spec.wasmUrls.flight"),
-    printcolumn(name = "mode", type_ = "string", json_path = ".spec.mode"),
-    printcolumn(
-        name = "cluster_access",
-        type_ = "boolean",
-        json_path = ".spec.clusterAccess"
-    ),
-    printcolumn(
-        name = "fix_drift_interval",
-        type_ = "string",
-        format = "date",
-        json_path = ".spec.fixDriftInterval"
-    )
+    printcolumn = r#"{"name": "flight", "type": "string", "jsonPath": ".spec.wasmUrls.flight"}"#,
+    printcolumn = r#"{"name": "mode", "type": "string", "jsonPath": ".spec.mode"}"#,
+    printcolumn = r#"{"name": "cluster_access", "type": "boolean", "jsonPath": ".spec.clusterAccess"}"#,
+    printcolumn = r#"{"name": "fix_drift_interval", "type": "string", "format": "date", "jsonPath": ".spec.fixDriftInterval"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct AirwaySpec {

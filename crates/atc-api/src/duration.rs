@@ -228,7 +228,7 @@ impl fmt::Display for GoDuration {
 /// `nanos` in a unit of `scale` (a power of ten) nanoseconds, without trailing zeros.
 fn decimal(f: &mut fmt::Formatter<'_>, nanos: u64, scale: u64, unit: &str) -> fmt::Result {
     write!(f, "{}", nanos / scale)?;
-    if nanos % scale != 0 {
+    if !nanos.is_multiple_of(scale) {
         let width = scale.ilog10() as usize;
         let part = format!("{:0width$}", nanos % scale);
         write!(f, ".{}", part.trim_end_matches('0'))?;

@@ -30,18 +30,9 @@ use crate::{names, settings};
     status = "FlightStatus",
     derive = "PartialEq",
     doc = "Runs a flight on a given input and keeps its resources in the Flight's namespace.",
-    printcolumn(name = "flight", type_ = "string", json_path = ".spec.wasmUrl"),
-    printcolumn(
-        name = "cluster_access",
-        type_ = "boolean",
-        json_path = ".spec.clusterAccess"
-    ),
-    printcolumn(
-        name = "fix_drift_interval",
-        type_ = "string",
-        format = "date",
-        json_path = ".spec.fixDriftInterval"
-    )
+    printcolumn = r#"{"name": "flight", "type": "string", "jsonPath": ".spec.wasmUrl"}"#,
+    printcolumn = r#"{"name": "cluster_access", "type": "boolean", "jsonPath": ".spec.clusterAccess"}"#,
+    printcolumn = r#"{"name": "fix_drift_interval", "type": "string", "format": "date", "jsonPath": ".spec.fixDriftInterval"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct FlightSpec {
@@ -282,7 +273,7 @@ impl CustomResourceExt for ClusterFlight {
     fn crd() -> CustomResourceDefinition {
         let mut crd = Flight::crd();
         crd.metadata.name = Some(Self::crd_name().to_owned());
-        crd.spec.scope = "Cluster".to_owned();
+        "Cluster".clone_into(&mut crd.spec.scope);
         "ClusterFlight".clone_into(&mut crd.spec.names.kind);
         "clusterflights".clone_into(&mut crd.spec.names.plural);
         crd.spec.names.singular = Some("clusterflight".to_owned());

@@ -52,7 +52,7 @@ impl Template {
 
     /// The version that is stored; `None` unless there is exactly one.
     pub fn storage_version(&self) -> Option<TemplateVersion<'_>> {
-        let mut stored = self.versions().filter(TemplateVersion::is_storage);
+        let mut stored = self.versions().filter(|version| version.is_storage());
         stored.next().filter(|_| stored.next().is_none())
     }
 
@@ -90,29 +90,29 @@ pub struct TemplateVersion<'a>(&'a Map<String, Value>);
 
 impl<'a> TemplateVersion<'a> {
     /// `v1` for example.
-    pub fn name(&self) -> &'a str {
+    pub fn name(self) -> &'a str {
         text(self.0.get("name"))
     }
 
     /// Whether the API server offers it.
-    pub fn is_served(&self) -> bool {
+    pub fn is_served(self) -> bool {
         self.flag("served")
     }
 
     /// Whether objects are stored in it.
-    pub fn is_storage(&self) -> bool {
+    pub fn is_storage(self) -> bool {
         self.flag("storage")
     }
 
     /// Its openAPIV3Schema.
-    pub fn schema(&self) -> Option<&'a Value> {
+    pub fn schema(self) -> Option<&'a Value> {
         self.0
             .get("schema")?
             .get("openAPIV3Schema")
             .filter(|schema| !schema.is_null())
     }
 
-    fn flag(&self, key: &str) -> bool {
+    fn flag(self, key: &str) -> bool {
         self.0.get(key).and_then(Value::as_bool).unwrap_or_default()
     }
 }
