@@ -1,1 +1,39 @@
 //! Get a program's bytes from a file or over HTTP, within bounds, and prove them by checksum.
+//!
+//! A [`Location`] is parsed once, at the edge. A [`Fetcher`] turns it into an [`Artifact`]: unpacked bytes and their
+//! digests. This crate knows nothing of Kubernetes and nothing of WebAssembly: what the bytes mean is the caller's
+//! matter.
+//!
+//! ```no_run
+//! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {
+//! use atc_artifact::{FetchOptions, Fetcher, Location};
+//!
+//! let fetcher = Fetcher::new(FetchOptions::default());
+//! let location: Location = "https://example.com/flights/app_v1.wasm.gz".parse()?;
+//! let artifact = fetcher.fetch(&location, None).await?;
+//! println!("{} bytes, sha256 {}", artifact.bytes.len(), artifact.sha256);
+//! # Ok(())
+//! # }
+//! ```
+
+mod artifact;
+mod error;
+mod fetcher;
+mod file;
+mod http;
+mod location;
+mod store;
+mod unpack;
+mod verify;
+
+pub use artifact::{Artifact, Origin};
+pub use error::{ArtifactError, ErrorKind};
+pub use fetcher::{
+    DEFAULT_FRESH_FOR, FetchOptions, Fetcher, MAX_AT_ONCE, MAX_KNOWN_URLS, STALE_FOR,
+};
+pub use file::FILE_TIMEOUT;
+pub use http::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_STALL_TIMEOUT, DEFAULT_TIMEOUT, MAX_REDIRECTS};
+pub use location::{HttpLocation, Location, LocationError};
+pub use store::{DEFAULT_CACHE_BYTES, MAX_INDEXED_URLS};
+pub use unpack::{DEFAULT_MAX_BYTES, MAX_PACKINGS};
+pub use verify::{sha1_hex, sha256_hex};

@@ -1,0 +1,173 @@
+//! Why a program could not be had.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A failed fetch. Cheap to clone, since everybody who waited for one download gets the same error.
+///
+/// No variant holds a password: URLs are kept as [`crate::Location`] prints them.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArtifactError {
+    /// The location is understood, but this release cannot fetch from there.
+    #[error("cannot fetch '{location}': OCI registries come with a later release")]
+    Unsupported {
+        /// What was asked for.
+        location: String,
+    },
+    /// The file could not be opened or read.
+    #[error("cannot read '{}'", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: Arc<std::io::Error>,
+    },
+    /// A directory, a pipe, a device or a socket stands there.
+    #[error("'{}' is {what}, not a file", path.display())]
+    NotAFile {
+        /// What was asked for.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// The HTTP client could not be made, for example because a proxy variable or a certificate bundle is broken.
+    #[error("cannot set up the HTTP client")]
+    Client {
+        /// What the client said.
+        #[source]
+        source: Arc<reqwest::Error>,
+    },
+    /// No answer, or an answer that broke off.
+    #[error("cannot download '{url}'")]
+    Download {
+        /// The URL.
+        url: String,
+        /// What the client said.
+        #[source]
+        source: Arc<reqwest::Error>,
+    },
+    /// It took too long.
+    #[error("cannot get '{location}' within {limit:?}")]
+    Timeout {
+        /// What was asked for.
+        location: String,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The server answered, but not with the program.
+    #[error("'{url}' answered with status {status}")]
+    Status {
+        /// The URL that gave this answer, which may be where a redirect led.
+        url: String,
+        /// The HTTP status.
+        status: u16,
+    },
+    /// A redirect that is not followed.
+    #[error("'{url}' redirects to '{to}': {reason}")]
+    Redirect {
+        /// The URL that was asked.
+        url: String,
+        /// Where it sent us.
+        to: String,
+        /// Why we do not go there.
+        reason: &'static str,
+    },
+    /// The body is encoded in a way we did not ask for and do not know.
+    #[error("'{url}' has content encoding '{encoding}': only gzip is understood")]
+    Encoding {
+        /// The URL.
+        url: String,
+        /// Its `Content-Encoding`.
+        encoding: String,
+    },
+    /// More bytes than allowed, as stored or after unpacking.
+    #[error("'{location}' is larger than {limit} bytes{}", if *unpacked { " when unpacked" } else { "" })]
+    TooLarge {
+        /// What was asked for.
+        location: String,
+        /// The limit in bytes.
+        limit: u64,
+        /// Whether the unpacked form was too large, or already the packed one.
+        unpacked: bool,
+    },
+    /// It begins like gzip, and is broken or breaks off.
+    #[error("cannot unpack the gzip stream of '{location}'")]
+    Gzip {
+        /// What was asked for.
+        location: String,
+        /// What the decoder said.
+        #[source]
+        source: Arc<std::io::Error>,
+    },
+    /// Gzip in gzip in gzip.
+    #[error("'{location}' is packed with gzip more than {limit} times over")]
+    Nested {
+        /// What was asked for.
+        location: String,
+        /// The limit.
+        limit: u32,
+    },
+    /// The bytes are not the wanted ones.
+    #[error("wrong checksum of '{location}': wanted sha256 '{wanted}', got '{got}'")]
+    Checksum {
+        /// What was asked for.
+        location: String,
+        /// The wanted SHA-256 as it was given.
+        wanted: String,
+        /// The real one.
+        got: String,
+    },
+    /// The download was ended because the process is stopping.
+    #[error("the download of '{location}' was ended")]
+    Ended {
+        /// What was asked for.
+        location: String,
+    },
+}
+
+/// What to do about an [`ArtifactError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// Another try may work: no connection, time over, a server in trouble (408, 429, 5xx).
+    Unavailable,
+    /// It is not there or may not be read (other 4xx, a missing file): trying again helps once somebody acts.
+    Refused,
+    /// What is there cannot be used: wrong checksum, too large, broken gzip.
+    Invalid,
+    /// This release cannot do that.
+    Unsupported,
+}
+
+impl ArtifactError {
+    /// What to do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unsupported { .. } => ErrorKind::Unsupported,
+            Self::Download { .. } | Self::Timeout { .. } | Self::Ended { .. } => {
+                ErrorKind::Unavailable
+            }
+            Self::Status {
+                status: 408 | 425 | 429 | 500..,
+                ..
+            } => ErrorKind::Unavailable,
+            Self::Status { .. }
+            | Self::File { .. }
+            | Self::NotAFile { .. }
+            | Self::Client { .. } => ErrorKind::Refused,
+            Self::Redirect { .. }
+            | Self::Encoding { .. }
+            | Self::TooLarge { .. }
+            | Self::Gzip { .. }
+            | Self::Nested { .. }
+            | Self::Checksum { .. } => ErrorKind::Invalid,
+        }
+    }
+
+    /// Whether the same request may work a little later, with nobody changing anything.
+    pub fn is_transient(&self) -> bool {
+        self.kind() == ErrorKind::Unavailable
+    }
+}

@@ -1,0 +1,262 @@
+//! Keeps downloaded contents on disk, so that a restart needs no server.
+//!
+//! Two folders below the given one: `content/<sha256>` holds unpacked bytes, `urls/<sha256 of the URL>` says which
+//! content a URL gave last and how to ask whether that is still so. URLs themselves are not written down: they may
+//! hold passwords. Files are written aside and renamed, and contents are checked against their name each time they
+//! are read, so a torn or changed file is a miss and is removed.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::artifact::{Content, Digests};
+use crate::http::Validators;
+use crate::verify::sha256_hex;
+
+/// How much a disk cache holds unless told otherwise: 1 GiB, some 200 Go flights. The least recently used contents go
+/// first.
+pub const DEFAULT_CACHE_BYTES: u64 = 1 << 30;
+
+/// How many URLs a disk cache remembers: 4,096, of some 200 bytes each. Those looked at longest ago go first.
+pub const MAX_INDEXED_URLS: usize = 4096;
+
+/// The first line of an index entry; another one is not read.
+const FORMAT: &str = "atc-artifact 1";
+/// The largest index entry that is read: 8 KiB, over twice what is ever written.
+const MAX_ENTRY: u64 = 8 << 10;
+
+/// A folder of contents and URLs. All methods block.
+#[derive(Debug)]
+pub(crate) struct Store {
+    content: PathBuf,
+    urls: PathBuf,
+    max_bytes: u64,
+}
+
+/// What the store remembers of a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) digests: Digests,
+    pub(crate) validators: Validators,
+}
+
+impl Store {
+    /// A store below `dir`, which is made if missing; the folders are private to this user.
+    pub(crate) fn open(dir: &Path, max_bytes: u64) -> io::Result<Self> {
+        let root = dir.join("modules");
+        let store = Self {
+            content: root.join("content"),
+            urls: root.join("urls"),
+            max_bytes,
+        };
+        fs::create_dir_all(dir)?;
+        for folder in [&root, &store.content, &store.urls] {
+            private_folder(folder)?;
+        }
+        Ok(store)
+    }
+
+    /// What a URL gave last, if that is known.
+    pub(crate) fn entry(&self, url: &str) -> Option<Entry> {
+        let path = self.urls.join(sha256_hex(url.as_bytes()));
+        let mut text = String::new();
+        let file = File::open(&path).ok()?;
+        (&file).take(MAX_ENTRY).read_to_string(&mut text).ok()?;
+        let entry = parse(&text);
+        match entry {
+            Some(_) => touch(&file),
+            None => remove(&path),
+        }
+        entry
+    }
+
+    /// The bytes with these digests, if they are there and whole.
+    pub(crate) fn content(&self, sha256: &str, max_bytes: u64) -> Option<Content> {
+        if !is_digest(sha256, 64) {
+            return None;
+        }
+        let path = self.content.join(sha256);
+        let file = File::open(&path).ok()?;
+        let mut data =
+            Vec::with_capacity(usize::try_from(file.metadata().ok()?.len().min(max_bytes)).ok()?);
+        (&file)
+            .take(max_bytes.saturating_add(1))
+            .read_to_end(&mut data)
+            .ok()?;
+        if data.len() as u64 > max_bytes {
+            return None;
+        }
+        let content = Content::digest(data);
+        if content.digests.sha256 == sha256 {
+            touch(&file);
+            return Some(content);
+        }
+        tracing::warn!(file = %path.display(), "a cached module is damaged and is fetched again");
+        remove(&path);
+        None
+    }
+
+    /// Remembers that `url` gave `content`, and makes room.
+    pub(crate) fn put(
+        &self,
+        url: &str,
+        content: &Content,
+        validators: &Validators,
+    ) -> io::Result<()> {
+        let path = self.content.join(&content.digests.sha256);
+        let size = content.data().len() as u64;
+        if size > self.max_bytes {
+            return Ok(());
+        }
+        let there = File::open(&path)
+            .ok()
+            .filter(|file| file.metadata().is_ok_and(|meta| meta.len() == size));
+        match there {
+            Some(file) => touch(&file),
+            None => write(&self.content, &path, content.data())?,
+        }
+        let text = print(&content.digests, validators);
+        write(
+            &self.urls,
+            &self.urls.join(sha256_hex(url.as_bytes())),
+            text.as_bytes(),
+        )?;
+        self.make_room(&path)
+    }
+
+    fn make_room(&self, newest: &Path) -> io::Result<()> {
+        let contents = files(&self.content)?;
+        let mut total: u64 = contents.iter().map(|file| file.size).sum();
+        for file in contents.iter().filter(|file| file.path != newest) {
+            if total <= self.max_bytes {
+                break;
+            }
+            remove(&file.path);
+            total = total.saturating_sub(file.size);
+        }
+        let urls = files(&self.urls)?;
+        for file in urls
+            .iter()
+            .take(urls.len().saturating_sub(MAX_INDEXED_URLS))
+        {
+            remove(&file.path);
+        }
+        Ok(())
+    }
+}
+
+fn print(digests: &Digests, validators: &Validators) -> String {
+    let line = |text: &Option<String>| {
+        text.as_deref()
+            .unwrap_or_default()
+            .replace(['\r', '\n'], " ")
+    };
+    let (etag, modified) = (line(&validators.etag), line(&validators.last_modified));
+    format!(
+        "{FORMAT}\n{}\n{}\n{etag}\n{modified}\n",
+        digests.sha256, digests.sha1
+    )
+}
+
+fn parse(text: &str) -> Option<Entry> {
+    let lines: Vec<&str> = text.split('\n').collect();
+    let [FORMAT, sha256, sha1, etag, modified, ""] = lines[..] else {
+        return None;
+    };
+    if !is_digest(sha256, 64) || !is_digest(sha1, 40) {
+        return None;
+    }
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    Some(Entry {
+        digests: Digests {
+            sha256: sha256.to_owned(),
+            sha1: sha1.to_owned(),
+        },
+        validators: Validators {
+            etag: some(etag),
+            last_modified: some(modified),
+        },
+    })
+}
+
+fn is_digest(text: &str, len: usize) -> bool {
+    text.len() == len
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+struct Stored {
+    path: PathBuf,
+    size: u64,
+    used: SystemTime,
+}
+
+/// The files of a folder, least recently used first.
+fn files(folder: &Path) -> io::Result<Vec<Stored>> {
+    let mut out = Vec::new();
+    for item in fs::read_dir(folder)? {
+        let item = item?;
+        // Gone meanwhile: somebody else made room.
+        let Ok(metadata) = item.metadata() else {
+            continue;
+        };
+        let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        out.push(Stored {
+            path: item.path(),
+            size: metadata.len(),
+            used,
+        });
+    }
+    out.sort_by_key(|file| file.used);
+    Ok(out)
+}
+
+/// Writes aside and renames: whoever reads sees the old file or the new one.
+fn write(folder: &Path, path: &Path, data: &[u8]) -> io::Result<()> {
+    let mut aside = tempfile::NamedTempFile::new_in(folder)?;
+    aside.write_all(data)?;
+    aside.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Marks as used just now. That it fails costs at most an early eviction.
+fn touch(file: &File) {
+    let _ = file.set_modified(SystemTime::now());
+}
+
+fn remove(path: &Path) {
+    if let Err(error) = fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(file = %path.display(), %error, "cannot remove a file of the module cache");
+    }
+}
+
+/// Makes a folder that only this user can change, or sees that it is one: whoever can write here decides what runs.
+#[cfg(unix)]
+fn private_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)?;
+    let metadata = fs::symlink_metadata(path)?;
+    let ours = tempfile::tempfile_in(path)?.metadata()?.uid();
+    if metadata.is_dir() && metadata.uid() == ours && metadata.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        "others can write to this folder",
+    ))
+}
+
+#[cfg(not(unix))]
+fn private_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+#[cfg(test)]
+mod tests;
