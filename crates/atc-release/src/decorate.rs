@@ -1,0 +1,206 @@
+//! Makes objects of a release out of what a flight printed: marks, target namespace, owner references.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use atc_api::{GroupKind, ResourceRef, names};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+use crate::object::{Object, Stages};
+
+/// What the cluster knows of kinds: a snapshot of its discovery.
+pub trait Scopes {
+    /// Whether objects of a kind live in namespaces; `None` if there is no such kind.
+    fn namespaced(&self, api_version: &str, kind: &str) -> Option<bool>;
+}
+
+impl<F: Fn(&str, &str) -> Option<bool>> Scopes for F {
+    fn namespaced(&self, api_version: &str, kind: &str) -> Option<bool> {
+        self(api_version, kind)
+    }
+}
+
+/// Whose the objects become.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decoration {
+    /// The release's name as users see it, without a prefix.
+    pub release: String,
+    /// Its target namespace: that of every namespaced object that says none.
+    pub namespace: String,
+    /// Value of the managed-by label, over the flight's own: one of `atc_api::names::MANAGED_BY_*`.
+    pub managed_by: String,
+    /// The Airway's instance, for releases that have one.
+    pub instance_ref: Option<ResourceRef>,
+    /// Who owns the objects, so that they go when it goes.
+    pub owner: Option<OwnerReference>,
+    /// The owner's namespace; `None` for a cluster-scoped owner.
+    pub owner_namespace: Option<String>,
+    /// Whether objects may lie outside the target namespace.
+    pub cross_namespace: bool,
+}
+
+/// Why objects can't become those of the release. Each message names all objects that are wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecorateError {
+    /// Neither the cluster nor a CustomResourceDefinition of the same output knows the kind.
+    #[error("no such kind: {}", listed(.0))]
+    NoSuchKind(Vec<String>),
+    /// Objects outside the target namespace.
+    #[error(
+        "the release may not write to multiple namespaces: its namespace is \"{namespace}\", but {} {} outside it",
+        listed(.objects), if .objects.len() == 1 { "lies" } else { "lie" }
+    )]
+    CrossNamespace {
+        /// The target namespace.
+        namespace: String,
+        /// Canonical names of the objects.
+        objects: Vec<String>,
+    },
+    /// The same object twice, now that both have a namespace.
+    #[error("the same object occurs twice: {}", listed(.0))]
+    Duplicate(Vec<String>),
+}
+
+/// At most this many objects are named in one message.
+const MAX_LISTED: usize = 20;
+
+fn listed(items: &[String]) -> String {
+    let mut text = items
+        .iter()
+        .take(MAX_LISTED)
+        .map(|item| format!("\"{item}\""))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if items.len() > MAX_LISTED {
+        text.push_str(&format!(" and {} more", items.len() - MAX_LISTED));
+    }
+    text
+}
+
+/// Makes the objects those of a release.
+///
+/// # Errors
+/// All offenders of the first rule that is broken.
+pub fn decorate(
+    stages: Stages,
+    decoration: &Decoration,
+    scopes: &dyn Scopes,
+) -> Result<Stages, DecorateError> {
+    let mut stages = stages;
+    let from_output = kinds_of_crds(&stages);
+    let mut unknown = BTreeSet::new();
+    let mut outside = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut twice = BTreeSet::new();
+    for object in stages.objects_mut() {
+        object.strip_server_fields();
+        let scope = if object.is_foundation() {
+            Some(false)
+        } else {
+            scopes
+                .namespaced(object.api_version(), object.kind())
+                .or_else(|| scope_of(object, &from_output))
+        };
+        let Some(namespaced) = scope else {
+            unknown.insert(format!(
+                "{} of {} ({})",
+                object.kind(),
+                object.api_version(),
+                object.canonical()
+            ));
+            continue;
+        };
+        settle_namespace(object, namespaced, decoration);
+        if namespaced
+            && !decoration.cross_namespace
+            && object.namespace() != Some(&decoration.namespace)
+        {
+            outside.push(object.canonical());
+        }
+        if !seen.insert(object.reference()) {
+            twice.insert(object.canonical());
+        }
+        mark(object, decoration);
+        own(object, decoration);
+    }
+    if !unknown.is_empty() {
+        return Err(DecorateError::NoSuchKind(Vec::from_iter(unknown)));
+    }
+    if !outside.is_empty() {
+        return Err(DecorateError::CrossNamespace {
+            namespace: decoration.namespace.clone(),
+            objects: outside,
+        });
+    }
+    if !twice.is_empty() {
+        return Err(DecorateError::Duplicate(Vec::from_iter(twice)));
+    }
+    Ok(stages)
+}
+
+/// Kinds that the CustomResourceDefinitions of an output make: whether they are namespaced, and the served versions.
+type MadeKinds = BTreeMap<GroupKind, (bool, BTreeSet<String>)>;
+
+fn kinds_of_crds(stages: &Stages) -> MadeKinds {
+    let crds = stages
+        .objects()
+        .filter(|object| object.is_foundation() && object.kind() == "CustomResourceDefinition");
+    let kind = |crd: &Object| {
+        let spec = &crd.value()["spec"];
+        let group_kind = GroupKind::new(spec["group"].as_str()?, spec["names"]["kind"].as_str()?);
+        let served = spec["versions"]
+            .as_array()?
+            .iter()
+            .filter(|version| version["served"] == true);
+        let versions = served
+            .filter_map(|version| version["name"].as_str().map(str::to_owned))
+            .collect();
+        Some((group_kind, (spec["scope"] == "Namespaced", versions)))
+    };
+    crds.filter_map(kind).collect()
+}
+
+fn scope_of(object: &Object, made: &MadeKinds) -> Option<bool> {
+    let (namespaced, versions) = made.get(&object.group_kind())?;
+    versions.contains(object.version()).then_some(*namespaced)
+}
+
+/// A namespaced object gets the target namespace unless it says another; a cluster-scoped one loses whatever it says, so
+/// that it is the same object in the record and in the cluster.
+fn settle_namespace(object: &mut Object, namespaced: bool, decoration: &Decoration) {
+    if !namespaced {
+        object.set_namespace(None);
+    } else if object.namespace().is_none() {
+        object.set_namespace(Some(&decoration.namespace));
+    }
+}
+
+/// Sets the marks of this release over whatever marks the flight printed, those of a looked-up object for example.
+fn mark(object: &mut Object, decoration: &Decoration) {
+    object.set_label(names::LABEL_MANAGED_BY, &decoration.managed_by);
+    object.remove_label(names::LABEL_OLD_RELEASE);
+    object.remove_label(names::LABEL_OLD_NAMESPACE);
+    object.set_annotation(names::ANNOTATION_RELEASE, &decoration.release);
+    object.set_annotation(names::ANNOTATION_NAMESPACE, &decoration.namespace);
+    match &decoration.instance_ref {
+        Some(instance) => {
+            object.set_annotation(names::ANNOTATION_INSTANCE_REF, &instance.to_string())
+        }
+        None => object.remove_annotation(names::ANNOTATION_INSTANCE_REF),
+    }
+}
+
+/// A namespaced owner owns only objects of its own namespace: the garbage collector takes any other reference for one to
+/// an object that is gone, and deletes.
+fn own(object: &mut Object, decoration: &Decoration) {
+    let Some(owner) = &decoration.owner else {
+        return;
+    };
+    if decoration.owner_namespace.is_none()
+        || object.namespace() == decoration.owner_namespace.as_deref()
+    {
+        object.set_owner(owner);
+    }
+}
+
+#[cfg(test)]
+mod tests;
