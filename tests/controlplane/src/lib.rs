@@ -13,6 +13,7 @@
 
 mod cache;
 mod files;
+mod fileserver;
 mod gobuild;
 mod keeper;
 mod plane;
@@ -20,6 +21,7 @@ mod programs;
 mod shared;
 mod webhook;
 
+pub use fileserver::FileServer;
 pub use keeper::Process;
 pub use plane::{Component, ControlPlane, Options};
 pub use programs::Programs;
