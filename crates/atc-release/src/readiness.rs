@@ -1,0 +1,191 @@
+//! Is this live object ready: a verdict by kind, from the object itself and from what its readiness rests on.
+//!
+//! Three steps: [`related`] says what must be read beside the object, [`further`] what more in the light of that (at most
+//! one small list), [`judge`] decides. Most kinds need neither. A verdict comes with the objects behind it, so that whoever
+//! keeps it knows what to watch.
+//!
+//! The object must be as the apiserver gives it. An object that is being deleted is never ready.
+
+use atc_api::ResourceRef;
+use serde_json::Value;
+
+mod conditions;
+mod jobs;
+mod services;
+mod workloads;
+
+use conditions::{condition, is_true};
+
+/// How far an object is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It does what it is for.
+    Ready,
+    /// It is not ready, and may yet be. Why, in one line.
+    InProgress(String),
+    /// It will not get ready unless somebody changes it. Why, in one line.
+    Failed(String),
+}
+
+impl Verdict {
+    /// Whether it is [`Verdict::Ready`].
+    pub fn is_ready(&self) -> bool {
+        matches!(self, Self::Ready)
+    }
+
+    /// Why it is not ready; `None` if it is.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Ready => None,
+            Self::InProgress(why) | Self::Failed(why) => Some(why),
+        }
+    }
+}
+
+/// Objects that a verdict rests on, to be listed by label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Related {
+    /// API version to list in.
+    pub api_version: &'static str,
+    /// Kind to list.
+    pub kind: &'static str,
+    /// Namespace to list in.
+    pub namespace: String,
+    /// Label selector, as the API's query parameter.
+    pub selector: String,
+    /// How many are enough; `None` for all.
+    pub limit: Option<u32>,
+}
+
+/// What was found of [`Related`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// What was asked.
+    pub related: Related,
+    /// The items of the list; API version and kind may be missing, as the apiserver leaves them out in lists.
+    pub objects: Vec<Value>,
+}
+
+/// A verdict and what it rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Objects besides the judged one whose change may change the verdict.
+    pub depends_on: Vec<ResourceRef>,
+    /// Whether the verdict also rests on objects that can't be named yet, since they do not exist: no watch of `depends_on`
+    /// shows their coming, so look again after a while.
+    pub look_again: bool,
+}
+
+impl From<Verdict> for Judgement {
+    fn from(verdict: Verdict) -> Self {
+        Self {
+            verdict,
+            depends_on: Vec::new(),
+            look_again: false,
+        }
+    }
+}
+
+/// What must be read to judge an object; empty for most kinds.
+pub fn related(live: &Value) -> Vec<Related> {
+    match group_and_kind(live) {
+        ("", "Service") => services::slices(live).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What must be read besides, now that the [`related`] objects are there; empty in nearly all cases.
+pub fn further(live: &Value, found: &[Found]) -> Vec<Related> {
+    match group_and_kind(live) {
+        ("", "Service") => services::pods(live, found).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Judges an object. `found` is what [`related`] and [`further`] asked for.
+pub fn judge(live: &Value, found: &[Found]) -> Judgement {
+    if !live["metadata"]["deletionTimestamp"].is_null() {
+        return Verdict::InProgress("it is being deleted".to_owned()).into();
+    }
+    match group_and_kind(live) {
+        ("", "Service") => services::judge(live, found),
+        ("", "Namespace") => namespace(live).into(),
+        ("", "Pod") => workloads::pod(live).into(),
+        ("", "ReplicationController") | ("apps", "ReplicaSet") => {
+            workloads::replica_set(live).into()
+        }
+        ("apps", "Deployment") => workloads::deployment(live).into(),
+        ("apps", "StatefulSet") => workloads::stateful_set(live).into(),
+        ("apps", "DaemonSet") => workloads::daemon_set(live).into(),
+        ("batch", "Job") => jobs::job(live).into(),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            custom_resource_definition(live).into()
+        }
+        (atc_api::names::GROUP, "Airway" | "Flight" | "ClusterFlight") => {
+            conditions::wants(live, "Ready").into()
+        }
+        _ if is_instance(live) => conditions::wants(live, "Ready").into(),
+        // Also claims: a PersistentVolumeClaim that waits for its first consumer is bound when a later stage has one.
+        _ => Verdict::Ready.into(),
+    }
+}
+
+/// Whether an object is one that an Airway looks after: its status says how it is.
+fn is_instance(live: &Value) -> bool {
+    let owners = live["metadata"]["ownerReferences"].as_array();
+    owners.into_iter().flatten().any(|owner| {
+        let group = owner["apiVersion"]
+            .as_str()
+            .and_then(|text| text.split_once('/'))
+            .map(|(group, _)| group);
+        owner["kind"] == "Airway" && group == Some(atc_api::names::GROUP)
+    })
+}
+
+fn namespace(live: &Value) -> Verdict {
+    match live["status"]["phase"].as_str() {
+        Some("Active") => Verdict::Ready,
+        phase => Verdict::InProgress(format!(
+            "its phase is \"{}\", not Active",
+            phase.unwrap_or_default()
+        )),
+    }
+}
+
+fn custom_resource_definition(live: &Value) -> Verdict {
+    if let Some(names) = condition(live, "NamesAccepted").filter(|names| names["status"] == "False")
+    {
+        return Verdict::InProgress(format!(
+            "its names are not accepted{}",
+            conditions::words(names)
+        ));
+    }
+    conditions::wants(live, "Established")
+}
+
+fn group_and_kind(live: &Value) -> (&str, &str) {
+    let api_version = live["apiVersion"].as_str().unwrap_or_default();
+    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    (group, live["kind"].as_str().unwrap_or_default())
+}
+
+/// A count in the status or spec; absent ones are 0.
+fn count(value: &Value) -> i64 {
+    value.as_i64().unwrap_or_default()
+}
+
+/// Whether the object's controller has seen its present generation, and why not.
+fn unobserved(live: &Value) -> Option<Verdict> {
+    let observed = count(&live["status"]["observedGeneration"]);
+    let generation = count(&live["metadata"]["generation"]);
+    (observed < generation).then(|| {
+        Verdict::InProgress(format!(
+            "generation {generation} is not observed yet, only {observed}"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests;
