@@ -306,6 +306,12 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// Whether an HTTPS server on this machine, whose certificate `ca` signed, answers 200 at once.
+    pub fn probe(&self, ca: &Path, url: &str) -> bool {
+        self.helper(&["wait", "0s", &ca.to_string_lossy(), "", url])
+            .is_ok()
+    }
+
     /// Makes one request as administrator; `path` begins with `/api` or `/apis`. The answer is null when it has no
     /// body. For set-up only: it costs a process.
     ///
