@@ -96,15 +96,12 @@ impl Content {
 #[derive(Clone)]
 pub(crate) struct Held {
     data: Weak<Vec<u8>>,
-    pub(crate) digests: Arc<Digests>,
+    digests: Arc<Digests>,
 }
 
 impl Held {
-    pub(crate) fn new(digests: Digests) -> Self {
-        Self {
-            data: Weak::new(),
-            digests: Arc::new(digests),
-        }
+    pub(crate) fn is_held(&self) -> bool {
+        self.data.strong_count() > 0
     }
 
     pub(crate) fn upgrade(&self) -> Option<Content> {

@@ -1,30 +1,24 @@
 //! Fetches each program once, however many ask, and remembers what it may.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
 
-use crate::artifact::{Artifact, Content, Held, Origin};
+use crate::artifact::{Artifact, Content, Origin};
 use crate::error::ArtifactError;
 use crate::file::{self, FILE_TIMEOUT};
-use crate::http::{
-    DEFAULT_CONNECT_TIMEOUT, DEFAULT_STALL_TIMEOUT, DEFAULT_TIMEOUT, Download, Http, Limits,
-    Validators,
-};
+use crate::http::{Download, Http, Limits, Validators};
 use crate::location::{HttpLocation, Location};
-use crate::store::{DEFAULT_CACHE_BYTES, Store};
-use crate::unpack::{DEFAULT_MAX_BYTES, unpack};
+use crate::memory::{Known, Memory, lock};
+use crate::options::FetchOptions;
+use crate::store::Store;
+use crate::unpack::unpack;
 use crate::verify::{check, normal};
-
-/// How long an answer of a server counts as current unless told otherwise: 1 min. Within it, [`Fetcher::fetch`] gives
-/// what was fetched before.
-pub const DEFAULT_FRESH_FOR: Duration = Duration::from_secs(60);
 
 /// How long what was fetched before is given without another try once its server could not be reached: 30 s. A server
 /// that accepts connections and stays silent would otherwise cost each caller the whole timeout.
@@ -35,43 +29,8 @@ pub const STALE_FOR: Duration = Duration::from_secs(30);
 /// 5 MiB.
 pub const MAX_AT_ONCE: usize = 8;
 
-/// How many URLs are remembered in memory: 4,096, of some 500 bytes each.
-pub const MAX_KNOWN_URLS: usize = 4096;
-
-/// How a [`Fetcher`] behaves.
-#[derive(Clone, Debug)]
-pub struct FetchOptions {
-    /// Where downloads are kept. `None`: nowhere but in memory, and there only while somebody uses them. Kept in a
-    /// folder of its own below this one, which only this user can write to; a cache that does not work is logged and
-    /// done without.
-    pub cache_dir: Option<PathBuf>,
-    /// How much is kept there, in bytes; default [`DEFAULT_CACHE_BYTES`].
-    pub cache_max_bytes: u64,
-    /// How large a program may be, in bytes, as stored and after unpacking; default [`DEFAULT_MAX_BYTES`].
-    pub max_bytes: u64,
-    /// How long connecting may take; default [`DEFAULT_CONNECT_TIMEOUT`].
-    pub connect_timeout: Duration,
-    /// How long a server may stay silent; default [`DEFAULT_STALL_TIMEOUT`].
-    pub stall_timeout: Duration,
-    /// How long a whole download may take; default [`DEFAULT_TIMEOUT`].
-    pub timeout: Duration,
-    /// How long an answer counts as current; default [`DEFAULT_FRESH_FOR`].
-    pub fresh_for: Duration,
-}
-
-impl Default for FetchOptions {
-    fn default() -> Self {
-        Self {
-            cache_dir: None,
-            cache_max_bytes: DEFAULT_CACHE_BYTES,
-            max_bytes: DEFAULT_MAX_BYTES,
-            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
-            stall_timeout: DEFAULT_STALL_TIMEOUT,
-            timeout: DEFAULT_TIMEOUT,
-            fresh_for: DEFAULT_FRESH_FOR,
-        }
-    }
-}
+/// How many contents are read from the disk cache at once: 2. A content that another call reads meanwhile is shared.
+const MAX_CACHE_READS: usize = 2;
 
 /// Fetches programs. One for the whole process; cheap to clone.
 ///
@@ -91,21 +50,10 @@ struct Inner {
     options: FetchOptions,
     http: Http,
     store: Option<Store>,
-    known: Mutex<HashMap<String, Known>>,
+    memory: Memory,
     running: Mutex<HashMap<String, Running>>,
     gate: Semaphore,
-}
-
-/// What is remembered of a URL.
-#[derive(Clone)]
-struct Known {
-    held: Held,
-    validators: Validators,
-    /// Until when this is given without asking the server; `None` if this process never asked it.
-    current_until: Option<Instant>,
-    /// What a cached answer is called meanwhile: [`Origin::Cache`], or [`Origin::Stale`] after a failed try.
-    origin: Origin,
-    used: Instant,
+    disk: Semaphore,
 }
 
 type Running = Shared<BoxFuture<'static, Result<Content, ArtifactError>>>;
@@ -136,9 +84,10 @@ impl Fetcher {
             options,
             http: Http::new(limits),
             store,
-            known: Mutex::default(),
+            memory: Memory::default(),
             running: Mutex::default(),
             gate: Semaphore::new(MAX_AT_ONCE),
+            disk: Semaphore::new(MAX_CACHE_READS),
         }))
     }
 
@@ -211,28 +160,15 @@ impl Fetcher {
 
     /// What may be given without asking the server.
     async fn cached(&self, http: &HttpLocation, wanted: Option<&str>) -> Option<(Content, Origin)> {
-        let known = self.0.known(http.url().as_str());
-        let current = known.as_ref().filter(|known| {
-            known
-                .current_until
-                .is_some_and(|until| Instant::now() < until)
-        });
-        match wanted {
-            None => {
-                let current = current?;
-                Some((self.0.content(&current.held).await?, current.origin))
-            }
-            Some(wanted) => {
-                let held = known
-                    .map(|known| known.held)
-                    .filter(|held| held.digests.sha256 == wanted);
-                let content = match held {
-                    Some(held) => self.0.content(&held).await,
-                    None => self.0.stored_content(wanted.to_owned()).await,
-                };
-                Some((content?, Origin::Cache))
-            }
+        if let Some(wanted) = wanted {
+            return Some((self.0.content(wanted).await?, Origin::Cache));
         }
+        let known = self
+            .0
+            .memory
+            .url(http.url().as_str())
+            .filter(Known::is_current)?;
+        Some((self.0.content(&known.sha256).await?, known.origin))
     }
 
     async fn download_or_stale(
@@ -252,30 +188,29 @@ impl Fetcher {
             return Err(error);
         }
         tracing::warn!(url = %http, error = &error as &dyn std::error::Error, "using the module fetched before");
-        self.0.remember(
-            http.url().as_str(),
-            known.held,
-            known.validators,
-            STALE_FOR,
-            Origin::Stale,
-        );
+        let known = Known::new(&known.sha256, known.validators, STALE_FOR, Origin::Stale);
+        self.0.memory.put_url(http.url().as_str(), known);
         Ok((content, Origin::Stale))
     }
 
     /// Downloads, or joins the download that is under way.
     async fn download(&self, http: &HttpLocation) -> Result<Content, ArtifactError> {
+        let url = http.url().as_str();
         let running = {
-            let mut running = lock(&self.0.running);
-            match running.get(http.url().as_str()) {
-                Some(running) => running.clone(),
-                None => {
-                    let started = self.start(http.clone());
-                    running.insert(http.url().as_str().to_owned(), started.clone());
-                    started
-                }
-            }
+            let mut all = lock(&self.0.running);
+            let running = all.get(url).cloned();
+            running.unwrap_or_else(|| {
+                let started = self.start(http.clone());
+                all.insert(url.to_owned(), started.clone());
+                started
+            })
         };
-        running.await
+        let result = running.await;
+        if let Err(ArtifactError::Ended { .. }) = result {
+            // Its task may have been dropped before it could take itself off the list.
+            lock(&self.0.running).remove(url);
+        }
+        result
     }
 
     /// Runs a download on a task of its own, so that it outlives whoever asked first.
@@ -331,13 +266,13 @@ impl Inner {
                 });
             }
         };
-        self.remember(
-            url,
-            content.downgrade(),
+        let known = Known::new(
+            &content.digests.sha256,
             validators,
             self.options.fresh_for,
             Origin::Cache,
         );
+        self.memory.put_url(url, known);
         Ok(content)
     }
 
@@ -360,6 +295,7 @@ impl Inner {
             {
                 tracing::warn!(%error, "cannot keep a downloaded module on disk");
             }
+            inner.memory.put_content(&content);
             Ok(content)
         })
         .await
@@ -368,11 +304,11 @@ impl Inner {
 
     /// What the URL gave last, in this process or an earlier one, with its bytes.
     async fn previous(self: &Arc<Self>, url: &str) -> Option<(Known, Content)> {
-        let known = match self.known(url) {
+        let known = match self.memory.url(url) {
             Some(known) => known,
             None => self.stored_entry(url).await?,
         };
-        let content = self.content(&known.held).await?;
+        let content = self.content(&known.sha256).await?;
         Some((known, content))
     }
 
@@ -382,30 +318,27 @@ impl Inner {
         let entry = self
             .blocking(move || inner.store.as_ref()?.entry(&url))
             .await??;
-        Some(Known {
-            held: Held::new(entry.digests),
-            validators: entry.validators,
-            current_until: None,
-            origin: Origin::Cache,
-            used: Instant::now(),
-        })
+        Some(entry.into())
     }
 
-    async fn content(self: &Arc<Self>, held: &Held) -> Option<Content> {
-        match held.upgrade() {
-            Some(content) => Some(content),
-            None => self.stored_content(held.digests.sha256.clone()).await,
+    /// A content that somebody holds, or that the disk cache has.
+    async fn content(self: &Arc<Self>, sha256: &str) -> Option<Content> {
+        if let Some(content) = self.memory.content(sha256) {
+            return Some(content);
         }
-    }
-
-    async fn stored_content(self: &Arc<Self>, sha256: String) -> Option<Content> {
         self.store.as_ref()?;
-        let inner = Arc::clone(self);
+        let _permit = self.disk.acquire().await;
+        let (inner, sha256) = (Arc::clone(self), sha256.to_owned());
         self.blocking(move || {
-            inner
-                .store
-                .as_ref()?
-                .content(&sha256, inner.options.max_bytes)
+            let read = || {
+                inner
+                    .store
+                    .as_ref()?
+                    .content(&sha256, inner.options.max_bytes)
+            };
+            let content = inner.memory.content(&sha256).or_else(read)?;
+            inner.memory.put_content(&content);
+            Some(content)
         })
         .await?
     }
@@ -417,45 +350,6 @@ impl Inner {
     ) -> Option<T> {
         tokio::task::spawn_blocking(work).await.ok()
     }
-
-    fn known(&self, url: &str) -> Option<Known> {
-        let mut all = lock(&self.known);
-        let known = all.get_mut(url)?;
-        known.used = Instant::now();
-        Some(known.clone())
-    }
-
-    fn remember(
-        &self,
-        url: &str,
-        held: Held,
-        validators: Validators,
-        current_for: Duration,
-        origin: Origin,
-    ) {
-        let now = Instant::now();
-        let current_until = now.checked_add(current_for);
-        let mut all = lock(&self.known);
-        all.insert(
-            url.to_owned(),
-            Known {
-                held,
-                validators,
-                current_until,
-                origin,
-                used: now,
-            },
-        );
-        if all.len() > MAX_KNOWN_URLS {
-            let oldest = all
-                .iter()
-                .min_by_key(|(_, known)| known.used)
-                .map(|(url, _)| url.clone());
-            if let Some(oldest) = oldest {
-                all.remove(&oldest);
-            }
-        }
-    }
 }
 
 fn open_store(dir: &Path, max_bytes: u64) -> Option<Store> {
@@ -466,11 +360,6 @@ fn open_store(dir: &Path, max_bytes: u64) -> Option<Store> {
             None
         }
     }
-}
-
-/// No code panics while it holds one of these locks, and what they guard is whole between any two statements.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

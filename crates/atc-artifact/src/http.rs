@@ -8,7 +8,7 @@ use reqwest::header::{
     ACCEPT, CONTENT_ENCODING, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
     IF_NONE_MATCH, LAST_MODIFIED, LOCATION,
 };
-use reqwest::{Client, Response, StatusCode};
+use reqwest::{Client, ClientBuilder, Response, StatusCode};
 use url::{Host, Url};
 
 use crate::error::ArtifactError;
@@ -19,7 +19,7 @@ pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a server may stay silent: 20 s, under the 30 s that an API server waits for a webhook.
 pub const DEFAULT_STALL_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a whole download may take, redirects included: 2 min, which the largest module allowed takes at 17 Mbit/s.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
 /// How many redirects are followed: 10, as `curl` and browsers allow a few more than anybody needs.
 pub const MAX_REDIRECTS: usize = 10;
 
@@ -27,6 +27,12 @@ pub const MAX_REDIRECTS: usize = 10;
 const MAX_RESERVED: u64 = 16 << 20;
 /// The largest validator (ETag, Last-Modified) that is kept: 1 KiB.
 const MAX_VALIDATOR: usize = 1024;
+
+/// How long a connection is kept for the next download from the same host: 30 s, so that a redirect chain or a burst of
+/// modules needs one handshake.
+const POOL_IDLE: Duration = Duration::from_secs(30);
+/// How many such connections are kept for each host: 2.
+const POOL_SIZE: usize = 2;
 
 /// The limits of one download.
 #[derive(Clone, Copy, Debug)]
@@ -53,24 +59,23 @@ pub(crate) enum Download {
     NotModified,
 }
 
-/// The HTTP clients, made when first needed: making one reads the system's certificates.
+/// The HTTP clients, each made when first needed: making one reads the system's certificates.
 pub(crate) struct Http {
     limits: Limits,
-    clients: OnceLock<Result<Clients, Arc<reqwest::Error>>>,
+    /// Goes through the proxy that the environment names, if it does.
+    proxied: LazyClient,
+    /// Never does: for the machine itself, which a proxy cannot mean by "localhost".
+    direct: LazyClient,
 }
 
-struct Clients {
-    /// Goes through the proxy that the environment names, if it does.
-    proxied: Client,
-    /// Never does: for the machine itself, which a proxy cannot mean by "localhost".
-    direct: Client,
-}
+type LazyClient = OnceLock<Result<Client, Arc<reqwest::Error>>>;
 
 impl Http {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            clients: OnceLock::new(),
+            proxied: OnceLock::new(),
+            direct: OnceLock::new(),
         }
     }
 
@@ -119,16 +124,16 @@ impl Http {
     }
 
     fn client_for(&self, url: &Url) -> Result<&Client, ArtifactError> {
-        match self
-            .clients
-            .get_or_init(|| Clients::new(&self.limits).map_err(Arc::new))
-        {
-            Ok(clients) if is_loopback(url) => Ok(&clients.direct),
-            Ok(clients) => Ok(&clients.proxied),
-            Err(source) => Err(ArtifactError::Client {
-                source: Arc::clone(source),
-            }),
-        }
+        let client = if is_loopback(url) {
+            self.direct
+                .get_or_init(|| builder(&self.limits).no_proxy().build().map_err(Arc::new))
+        } else {
+            self.proxied
+                .get_or_init(|| builder(&self.limits).build().map_err(Arc::new))
+        };
+        client.as_ref().map_err(|source| ArtifactError::Client {
+            source: Arc::clone(source),
+        })
     }
 
     async fn read(&self, mut response: Response, url: String) -> Result<Download, ArtifactError> {
@@ -174,22 +179,14 @@ impl Http {
     }
 }
 
-impl Clients {
-    fn new(limits: &Limits) -> Result<Self, reqwest::Error> {
-        let builder = || {
-            Client::builder()
-                .user_agent(concat!("atc-artifact/", env!("CARGO_PKG_VERSION")))
-                .connect_timeout(limits.connect)
-                .read_timeout(limits.stall)
-                .pool_idle_timeout(Duration::from_secs(30))
-                .pool_max_idle_per_host(2)
-                .redirect(reqwest::redirect::Policy::none())
-        };
-        Ok(Self {
-            proxied: builder().build()?,
-            direct: builder().no_proxy().build()?,
-        })
-    }
+fn builder(limits: &Limits) -> ClientBuilder {
+    Client::builder()
+        .user_agent(concat!("atc-artifact/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(limits.connect)
+        .read_timeout(limits.stall)
+        .pool_idle_timeout(POOL_IDLE)
+        .pool_max_idle_per_host(POOL_SIZE)
+        .redirect(reqwest::redirect::Policy::none())
 }
 
 fn request_headers(known: &Validators) -> HeaderMap {

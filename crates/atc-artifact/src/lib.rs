@@ -22,18 +22,20 @@ mod fetcher;
 mod file;
 mod http;
 mod location;
+mod memory;
+mod options;
 mod store;
 mod unpack;
 mod verify;
 
 pub use artifact::{Artifact, Origin};
 pub use error::{ArtifactError, ErrorKind};
-pub use fetcher::{
-    DEFAULT_FRESH_FOR, FetchOptions, Fetcher, MAX_AT_ONCE, MAX_KNOWN_URLS, STALE_FOR,
-};
+pub use fetcher::{Fetcher, MAX_AT_ONCE, STALE_FOR};
 pub use file::FILE_TIMEOUT;
 pub use http::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_STALL_TIMEOUT, DEFAULT_TIMEOUT, MAX_REDIRECTS};
 pub use location::{HttpLocation, Location, LocationError};
+pub use memory::MAX_KNOWN_URLS;
+pub use options::{DEFAULT_FRESH_FOR, FetchOptions};
 pub use store::{DEFAULT_CACHE_BYTES, MAX_INDEXED_URLS};
 pub use unpack::{DEFAULT_MAX_BYTES, MAX_PACKINGS};
 pub use verify::{sha1_hex, sha256_hex};

@@ -95,7 +95,7 @@ impl FromStr for Location {
             return Ok(Self::File(PathBuf::from(text)));
         };
         match scheme.to_ascii_lowercase().as_str() {
-            "file" if rest.is_empty() => Err(LocationError::Empty),
+            "file" | "oci" if rest.is_empty() => Err(LocationError::Empty),
             "file" => Ok(Self::File(PathBuf::from(file_path(rest)))),
             "http" | "https" => match Url::parse(text) {
                 Ok(url) => Ok(Self::Http(HttpLocation {
@@ -107,7 +107,6 @@ impl FromStr for Location {
                     source,
                 }),
             },
-            "oci" if rest.is_empty() => Err(LocationError::Empty),
             "oci" => Ok(Self::Oci(rest.to_owned())),
             other => Err(LocationError::Scheme {
                 scheme: other.to_owned(),

@@ -1,0 +1,47 @@
+//! How a fetcher behaves: where it keeps things, how large and how slow they may be.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::http::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_STALL_TIMEOUT, DEFAULT_TIMEOUT};
+use crate::store::DEFAULT_CACHE_BYTES;
+use crate::unpack::DEFAULT_MAX_BYTES;
+
+/// How long an answer of a server counts as current unless told otherwise: 1 min. Within it, [`Fetcher::fetch`](crate::Fetcher::fetch) gives
+/// what was fetched before.
+pub const DEFAULT_FRESH_FOR: Duration = Duration::from_mins(1);
+
+/// How a [`Fetcher`](crate::Fetcher) behaves.
+#[derive(Clone, Debug)]
+pub struct FetchOptions {
+    /// Where downloads are kept. `None`: nowhere but in memory, and there only while somebody uses them. Kept in a
+    /// folder of its own below this one, which only this user can write to; a cache that does not work is logged and
+    /// done without.
+    pub cache_dir: Option<PathBuf>,
+    /// How much is kept there, in bytes; default [`DEFAULT_CACHE_BYTES`].
+    pub cache_max_bytes: u64,
+    /// How large a program may be, in bytes, as stored and after unpacking; default [`DEFAULT_MAX_BYTES`].
+    pub max_bytes: u64,
+    /// How long connecting may take; default [`DEFAULT_CONNECT_TIMEOUT`].
+    pub connect_timeout: Duration,
+    /// How long a server may stay silent; default [`DEFAULT_STALL_TIMEOUT`].
+    pub stall_timeout: Duration,
+    /// How long a whole download may take; default [`DEFAULT_TIMEOUT`].
+    pub timeout: Duration,
+    /// How long an answer counts as current; default [`DEFAULT_FRESH_FOR`].
+    pub fresh_for: Duration,
+}
+
+impl Default for FetchOptions {
+    fn default() -> Self {
+        Self {
+            cache_dir: None,
+            cache_max_bytes: DEFAULT_CACHE_BYTES,
+            max_bytes: DEFAULT_MAX_BYTES,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            stall_timeout: DEFAULT_STALL_TIMEOUT,
+            timeout: DEFAULT_TIMEOUT,
+            fresh_for: DEFAULT_FRESH_FOR,
+        }
+    }
+}
