@@ -1,6 +1,6 @@
 //! The guard: in which order a look-up is decided, read and recorded. The order is the security rule.
 
-use atc_api::{HostFailure, LookupRequest, ResourceRef, RestMappingRequest, State};
+use atc_api::{LookupRequest, ResourceRef, RestMappingRequest, State};
 use serde_json::Value;
 
 use crate::arguments::{self, ArgumentError};
@@ -48,11 +48,8 @@ impl GuardError {
             Self::NotGranted => State::FeatureNotGranted,
             Self::Absent(_) => State::NotFound,
             Self::Foreign(_) => State::Forbidden,
-            Self::Read(HostFailure {
-                state: State::Ok, ..
-            }) => State::Error,
-            Self::Read(failure) => failure.state,
-            Self::Argument(_) | Self::Mixed(_) | Self::TooMany => State::Error,
+            Self::Read(failure) if failure.state != State::Ok => failure.state,
+            Self::Read(_) | Self::Argument(_) | Self::Mixed(_) | Self::TooMany => State::Error,
         }
     }
 }

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::reader::Mapping;
 
-/// Objects that one run may read, each counted once. Each entry takes well under 1 KiB and has cost a call to the API
-/// server, so a run that gets here is at fault, and holds 10 MiB at the most.
+/// Objects that one run may read, each counted once. An entry takes 2 KiB at the very most and has cost a call to the
+/// API server, so a run that gets here is at fault, and holds 20 MiB.
 pub const MAX_READS: usize = 10_000;
 
 /// In which way an object was read; ordered from the weakest reason for waking the reader to the strongest.

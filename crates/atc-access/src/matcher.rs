@@ -150,4 +150,4 @@ impl<S: AsRef<str>> FromIterator<S> for Matchers {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
