@@ -62,7 +62,7 @@ pub struct FlightSpec {
     /// Whether the flight may look things up in the cluster: its own resources, and others that a matcher allows.
     #[serde(default, deserialize_with = "settings::null_as_default")]
     pub cluster_access: bool,
-    /// What the flight may look up besides its own resources: [namespace/]Kind.group[:name], each part may be "*".
+    /// What the flight may look up besides its own resources: namespace/Kind.group:name, where namespace and name may be left out and each part may be "*".
     #[serde(
         default,
         deserialize_with = "settings::null_as_default",

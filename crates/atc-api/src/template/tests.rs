@@ -44,7 +44,12 @@ fn storage_is_one_version_or_none() {
         for (i, storage) in storage.into_iter().enumerate() {
             value["versions"][i]["storage"] = storage;
         }
-        assert_eq!(template(&value).storage_version().map(TemplateVersion::name), expect);
+        assert_eq!(
+            template(&value)
+                .storage_version()
+                .map(TemplateVersion::name),
+            expect
+        );
     };
     check([json!(true), json!(false)], Some("v1"));
     check([json!(false), json!(false)], None);
