@@ -94,7 +94,7 @@ impl<R: ClusterReader> Guard<R> {
             .reader
             .resolve(&request.api_version, &request.kind)
             .await
-            .map_err(GuardError::Read)?;
+            .map_err(unresolved)?;
         let target = target(request, &mapping);
         if self.ledger.is_full_for(&target) {
             return Err(GuardError::TooMany);
@@ -114,7 +114,7 @@ impl<R: ClusterReader> Guard<R> {
         self.reader
             .resolve(&request.api_version, &request.kind)
             .await
-            .map_err(GuardError::Read)
+            .map_err(unresolved)
     }
 
     /// The object, if there is one; an answer about another object is none.
@@ -206,6 +206,16 @@ fn check(request: &LookupRequest) -> Result<(), GuardError> {
         .and_then(|()| arguments::kind(&request.kind))
         .and_then(|()| arguments::api_version(&request.api_version))
         .map_err(GuardError::Argument)
+}
+
+/// A kind that cannot be found is an error; "not found" is for objects, and a flight takes it for one that is absent.
+fn unresolved(failure: ReadFailure) -> GuardError {
+    let state = if failure.state == State::NotFound {
+        State::Error
+    } else {
+        failure.state
+    };
+    GuardError::Read(ReadFailure { state, ..failure })
 }
 
 /// Whether the object bears the name, and the namespace, that was asked for.

@@ -76,8 +76,9 @@ impl ClusterReader for &Fake {
             kind.to_owned(),
         ));
         let found = kinds(api_version_or_group, kind);
-        let found = found
-            .ok_or_else(|| ReadFailure::new(State::Error, format!("no kind {kind:?} is served")));
+        let found = found.ok_or_else(|| {
+            ReadFailure::new(State::NotFound, format!("no kind {kind:?} is served"))
+        });
         Box::pin(std::future::ready(found))
     }
 
