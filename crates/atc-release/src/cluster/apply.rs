@@ -1,0 +1,136 @@
+//! Server-side apply of one object.
+
+use http::Method;
+use serde_json::Value;
+
+use super::mapping::{Mapping, encode};
+use super::request::{APPLY, Call};
+use super::{Cluster, ClusterError, ErrorKind};
+use crate::object::Object;
+
+/// What the caller saw of the object before it applies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Expect {
+    /// Anything: create or update.
+    #[default]
+    Any,
+    /// No such object. If there is one by now, the apply fails with [`ErrorKind::Stale`].
+    ///
+    /// # Caveats
+    /// The API has no "only if absent" for server-side apply. So the apply never forces here, whatever the options say:
+    /// an object that somebody else made meanwhile is left alone where any field differs. Where none does, it now bears
+    /// our fields too, and the error says that it was there.
+    Absent,
+    /// This very object in this very state. If it changed, was replaced or is gone by now, the apply fails with
+    /// [`ErrorKind::Stale`] and changes nothing.
+    Present {
+        /// `metadata.uid`.
+        uid: String,
+        /// `metadata.resourceVersion`.
+        resource_version: String,
+    },
+}
+
+/// How to apply.
+#[derive(Clone, Debug, Default)]
+pub struct ApplyOptions {
+    /// Take fields over that other managers own.
+    pub force: bool,
+    /// Only ask the server whether it would do it (admission included); nothing is stored.
+    pub dry_run: bool,
+    /// What the object must be like before.
+    pub expect: Expect,
+    /// Another field manager than the cluster's own.
+    pub manager: Option<String>,
+}
+
+/// What an apply came to.
+#[derive(Clone)]
+pub struct Applied {
+    /// The object as the server answered: with its defaults, uid and resourceVersion. Of a dry run: as it would be.
+    pub live: Value,
+    /// Whether the object was made (HTTP 201) rather than changed or found equal.
+    pub created: bool,
+    /// Warnings of the server: unknown fields, deprecated versions. At most 16.
+    pub warnings: Vec<String>,
+}
+
+impl std::fmt::Debug for Applied {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The object may be a Secret.
+        f.debug_struct("Applied")
+            .field("created", &self.created)
+            .field("warnings", &self.warnings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// Applies an object as it stands (`metadata.namespace` included).
+    ///
+    /// The object goes to the server as this very JSON, by the mapping that discovery has for its kind. Validation is
+    /// the server's default, so that a manifest which was accepted elsewhere is accepted here.
+    ///
+    /// # Errors
+    /// [`Conflict`](ErrorKind::Conflict) (fields of other managers, without force), [`Stale`](ErrorKind::Stale)
+    /// (`expect` does not hold), [`Invalid`](ErrorKind::Invalid), [`NoSuchKind`](ErrorKind::NoSuchKind),
+    /// [`NotFound`](ErrorKind::NotFound) (no such namespace), ….
+    pub async fn apply(
+        &self,
+        object: &Object,
+        options: &ApplyOptions,
+    ) -> Result<Applied, ClusterError> {
+        let mapping = self.mapping(object.api_version(), object.kind()).await?;
+        let call = self.apply_call(&mapping, object, options)?;
+        let absent = options.expect == Expect::Absent;
+        let appeared = || ClusterError::Appeared { object: call.object.clone() };
+        let answer = match self.known(self.call(&call).await, &mapping) {
+            Ok(answer) => answer,
+            // Who would force meets this conflict only since we did not.
+            Err(error) if absent && options.force && error.kind() == ErrorKind::Conflict => {
+                return Err(appeared());
+            }
+            Err(error) => return Err(error),
+        };
+        let created = answer.status == 201;
+        if absent && !created {
+            return Err(appeared());
+        }
+        Ok(Applied { created, live: answer.json(&call)?, warnings: answer.warnings })
+    }
+
+    fn apply_call(
+        &self,
+        mapping: &Mapping,
+        object: &Object,
+        options: &ApplyOptions,
+    ) -> Result<Call, ClusterError> {
+        let manager = options.manager.as_deref().unwrap_or(&self.inner.options.field_manager);
+        let mut query = format!("fieldManager={}", encode(manager));
+        if options.force && options.expect != Expect::Absent {
+            query.push_str("&force=true");
+        }
+        if options.dry_run {
+            query.push_str("&dryRun=All");
+        }
+        let namespace = object.namespace().unwrap_or_default();
+        let call = Call::object("apply", Method::PATCH, mapping, namespace, object.name(), "")?;
+        let call = call.query(&query);
+        Ok(match &options.expect {
+            Expect::Any | Expect::Absent => call.body(APPLY, object.value()),
+            Expect::Present { uid, resource_version } => {
+                call.body(APPLY, &with_identity(object, uid, resource_version))
+            }
+        })
+    }
+}
+
+/// The object with a uid and a resourceVersion in its metadata, which the server takes as preconditions.
+fn with_identity(object: &Object, uid: &str, resource_version: &str) -> Value {
+    let mut value = object.value().clone();
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("uid".to_owned(), uid.into());
+        metadata.insert("resourceVersion".to_owned(), resource_version.into());
+    }
+    value
+}

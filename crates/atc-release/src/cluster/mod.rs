@@ -1,0 +1,148 @@
+//! The cluster: the one place that talks to the API server on behalf of a release.
+//!
+//! Start at [`Cluster`]. Objects are JSON values from end to end: a typed round trip would lose the fields that this
+//! program does not know.
+//!
+//! - [`mapping`], [`discovery`]: from a kind to its URL, one request per group-version, remembered.
+//! - [`read`]: get, list, metadata alone.
+//! - [`apply`], [`stages`]: server-side apply of one object, of a stage, dry run of all stages.
+//! - [`delete`], [`prune`]: delete, orphan, remove stage by stage.
+//! - [`status`]: status, finalizers and owner references of a custom resource.
+//! - [`revisions`]: the release's history in Secrets.
+//! - [`judge`]: read a live object and say whether it is ready.
+//! - [`wait`], [`wait_ready`]: until gone, until a CRD is served, until ready.
+//! - [`error`], [`refusal`]: what went wrong, in words, without the content of Secrets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+pub mod apply;
+pub mod delete;
+pub mod discovery;
+pub mod error;
+pub mod judge;
+pub mod mapping;
+pub mod prune;
+pub mod read;
+pub mod refusal;
+mod request;
+mod retry;
+pub mod revisions;
+pub mod stages;
+pub mod status;
+pub mod wait;
+pub mod wait_ready;
+
+pub use apply::{Applied, ApplyOptions, Expect};
+pub use delete::{Deleted, Orphaned, Propagation};
+pub use discovery::ScopeSnapshot;
+pub use error::{ClusterError, ClusterErrors, ErrorKind};
+pub use judge::Judged;
+pub use mapping::Mapping;
+pub use prune::{PRUNE_LIMIT, Pruned};
+pub use read::{LiveMeta, PAGE};
+pub use refusal::{Cause, FieldConflict, Refusal};
+pub use revisions::RevisionError;
+pub use stages::Preview;
+pub use status::MetadataEdit;
+pub use wait::{EstablishError, Going};
+pub use wait_ready::{Unready, WaitError, WaitOptions};
+
+use discovery::Discovery;
+
+/// How a [`Cluster`] behaves.
+#[derive(Clone, Debug)]
+pub struct ClusterOptions {
+    /// Field manager of objects. Default `yoke`; at most 128 bytes, the API server's limit.
+    pub field_manager: String,
+    /// Field manager of status, finalizers and owner references of custom resources. Default `yoke.cd/atc`.
+    pub status_manager: String,
+    /// Time limit of one call, its answer included. Default 30 s: above the 10 s that an admission webhook may take
+    /// three times over, below the minute after which the API server itself gives up. The client has none of its own,
+    /// so that a dead connection would hold a call for ever.
+    pub call_timeout: Duration,
+    /// Calls in flight at once. Default 16: measured, more gain nothing (HTTP/1.1, one connection per call in flight).
+    pub in_flight: usize,
+    /// Longest time that one call is retried, waits included. Default 90 s: a server that says "come back in 7 s" for a
+    /// minute is waited for, one that stays away longer is the caller's matter.
+    pub patience: Duration,
+}
+
+impl Default for ClusterOptions {
+    fn default() -> Self {
+        Self {
+            field_manager: atc_api::names::MANAGER_YOKE.to_owned(),
+            status_manager: atc_api::names::MANAGER_ATC.to_owned(),
+            call_timeout: Duration::from_secs(30),
+            in_flight: 16,
+            patience: Duration::from_secs(90),
+        }
+    }
+}
+
+/// A cluster, as a release sees it. Clones share everything: connections, the in-flight limit, discovery.
+///
+/// # Guarantees
+/// - No call outlives its time limit, no answer its size limit; retries are few, jittered, bounded, and follow
+///   `Retry-After`. While a call waits for its next try it holds no place in the in-flight limit.
+/// - No name, namespace, group or version reaches a URL unchecked.
+/// - No error and no `Debug` output holds the content of a Secret.
+#[derive(Clone)]
+pub struct Cluster {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: kube::Client,
+    options: ClusterOptions,
+    permits: Semaphore,
+    discovery: Discovery,
+}
+
+impl Cluster {
+    /// A cluster behind this client.
+    ///
+    /// # Caveats
+    /// A client made by `kube::Client::try_from` retries by itself, up to 15 times within one call: make it with
+    /// [`client`].
+    pub fn new(client: kube::Client, options: ClusterOptions) -> Self {
+        let permits = Semaphore::new(options.in_flight.clamp(1, Semaphore::MAX_PERMITS));
+        Self {
+            inner: Arc::new(Inner {
+                client,
+                options,
+                permits,
+                discovery: Discovery::default(),
+            }),
+        }
+    }
+
+    /// The client underneath.
+    pub fn client(&self) -> &kube::Client {
+        &self.inner.client
+    }
+
+    /// How it was set up.
+    pub fn options(&self) -> &ClusterOptions {
+        &self.inner.options
+    }
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster")
+            .field("options", &self.inner.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A client without retries and limits of its own, which [`Cluster`] brings.
+///
+/// kube retries 429, 503 and 504 up to 15 times within one call by default, minutes in all, and knows nothing of broken
+/// connections.
+pub fn client(mut config: kube::Config) -> Result<kube::Client, kube::Error> {
+    config.default_retry = false;
+    kube::Client::try_from(config)
+}

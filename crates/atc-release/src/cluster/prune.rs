@@ -1,0 +1,188 @@
+//! Removing what a release does not want any more: stage by stage, each gone before the next, only what is still ours.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream;
+
+use super::delete::{Deleted, Orphaned, Propagation};
+use super::mapping::Mapping;
+use super::wait::Going;
+use super::{Cluster, ClusterError, ErrorKind};
+use crate::ownership::{Owner, owner_of};
+use crate::plan::PruneItem;
+
+/// Default time for one stage to be gone: what the existing tool waits.
+pub const PRUNE_LIMIT: Duration = Duration::from_secs(120);
+/// Tries of a delete whose object changes between the look at its owner and the delete.
+const MAX_TRIES: u32 = 5;
+
+/// What a prune came to. What it could not remove must stay in the record.
+#[derive(Debug, Default)]
+pub struct Pruned {
+    /// Gone, whether by us or before.
+    pub gone: Vec<PruneItem>,
+    /// Somebody else's by now, or nobody's: left alone, and no longer ours to remember.
+    pub not_ours: Vec<PruneItem>,
+    /// Being deleted when the time was up, or not begun since an earlier stage is not gone.
+    pub remaining: Vec<PruneItem>,
+    /// Deletes that were refused; their objects are in `remaining` too.
+    pub errors: Vec<ClusterError>,
+}
+
+impl Pruned {
+    /// Whether nothing is left to do.
+    pub fn is_complete(&self) -> bool {
+        self.remaining.is_empty() && self.errors.is_empty()
+    }
+}
+
+/// What became of one item.
+enum Fate {
+    Gone,
+    NotOurs,
+    Going(Going),
+    Failed(ClusterError),
+}
+
+impl Cluster {
+    /// Deletes these objects in this order, waiting at most `limit` for each stage to be gone ([`PRUNE_LIMIT`] is the
+    /// usual one; zero only begins the first stage). Stops after a stage that is not gone; doing it again continues.
+    ///
+    /// An object is deleted only if `us` owns it at that moment. One that is absent, or of a kind that the server does
+    /// not serve any more, is gone.
+    pub async fn prune(&self, stages: &[Vec<PruneItem>], us: &Owner, limit: Duration) -> Pruned {
+        let mut result = Pruned::default();
+        let mut stages = stages.iter();
+        for stage in stages.by_ref() {
+            let width = self.options().in_flight.max(1);
+            let fates = stage
+                .iter()
+                .map(|item| async move { (item, self.remove(item, us).await) });
+            let fates: Vec<_> = stream::iter(fates).buffered(width).collect().await;
+            let mut going = Vec::new();
+            for (item, fate) in fates {
+                match fate {
+                    Fate::Gone => result.gone.push(item.clone()),
+                    Fate::NotOurs => result.not_ours.push(item.clone()),
+                    Fate::Going(object) => going.push((item, object)),
+                    Fate::Failed(error) => {
+                        result.remaining.push(item.clone());
+                        result.errors.push(error);
+                    }
+                }
+            }
+            let targets: Vec<Going> = going.iter().map(|(_, object)| object.clone()).collect();
+            let left = self.wait_gone(&targets, limit).await;
+            for (item, object) in going {
+                if left.contains(&object) {
+                    result.remaining.push(item.clone())
+                } else {
+                    result.gone.push(item.clone())
+                }
+            }
+            if !result.is_complete() {
+                break;
+            }
+        }
+        result.remaining.extend(stages.flatten().cloned());
+        result
+    }
+
+    /// Takes our marks off these objects, see [`Cluster::orphan`]. The results are in the order of the items.
+    pub async fn orphan_all(
+        &self,
+        items: &[PruneItem],
+        us: &Owner,
+        owner_uid: Option<&str>,
+    ) -> Vec<Result<Orphaned, ClusterError>> {
+        let width = self.options().in_flight.max(1);
+        let calls = items.iter().map(|item| async move {
+            let mapping = match self.recorded_mapping(item).await {
+                Err(error) if error.kind() == ErrorKind::NoSuchKind => return Ok(Orphaned::Gone),
+                other => other?,
+            };
+            self.orphan(
+                &mapping,
+                &item.target.namespace,
+                &item.target.name,
+                us,
+                owner_uid,
+            )
+            .await
+        });
+        stream::iter(calls).buffered(width).collect().await
+    }
+
+    async fn remove(&self, item: &PruneItem, us: &Owner) -> Fate {
+        match self.try_remove(item, us).await {
+            Ok(fate) => fate,
+            Err(error) if error.kind() == ErrorKind::NoSuchKind => Fate::Gone,
+            Err(error) => Fate::Failed(error),
+        }
+    }
+
+    async fn try_remove(&self, item: &PruneItem, us: &Owner) -> Result<Fate, ClusterError> {
+        let mapping = self.recorded_mapping(item).await?;
+        let (namespace, name) = (item.target.namespace.as_str(), item.target.name.as_str());
+        let mut tries = 1;
+        loop {
+            let Some(live) = self.metadata(&mapping, namespace, name).await? else {
+                return Ok(Fate::Gone);
+            };
+            if owner_of(live.value()).as_ref() != Some(us) {
+                return Ok(Fate::NotOurs);
+            }
+            let going = || {
+                Fate::Going(Going {
+                    mapping: mapping.clone(),
+                    namespace: namespace.to_owned(),
+                    name: name.to_owned(),
+                    uid: live.uid().to_owned(),
+                })
+            };
+            if live.is_deleting() {
+                return Ok(going());
+            }
+            let deleted = self
+                .delete(
+                    &mapping,
+                    namespace,
+                    name,
+                    live.uid(),
+                    Some(live.resource_version()),
+                    propagation(&mapping),
+                )
+                .await;
+            match deleted {
+                Ok(Deleted::Gone) => return Ok(Fate::Gone),
+                Ok(Deleted::Pending) => return Ok(going()),
+                // It changed since the look: perhaps its owner did.
+                Err(error) if error.kind() == ErrorKind::Stale && tries < MAX_TRIES => tries += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The mapping of a recorded object: in the version of the record, else in one that the group has by now.
+    async fn recorded_mapping(&self, item: &PruneItem) -> Result<Mapping, ClusterError> {
+        let kind = &item.target.group_kind;
+        match self.mapping(&item.api_version, &kind.kind).await {
+            Err(error) if error.kind() == ErrorKind::NoSuchKind && !kind.group.is_empty() => {
+                self.mapping_of_group(&kind.group, &kind.kind).await
+            }
+            other => other,
+        }
+    }
+}
+
+/// Foreground, so that "gone" means its dependents too; kinds of which the cluster makes nothing have none to wait for
+/// and go at once, also where no garbage collector runs.
+fn propagation(mapping: &Mapping) -> Propagation {
+    match (mapping.group.as_str(), mapping.kind.as_str()) {
+        ("", "ConfigMap" | "Secret" | "ServiceAccount") | ("rbac.authorization.k8s.io", _) => {
+            Propagation::Background
+        }
+        _ => Propagation::Foreground,
+    }
+}
