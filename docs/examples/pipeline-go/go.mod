@@ -1,0 +1,3 @@
+module example.dev/pipeline
+
+go 1.24
