@@ -17,9 +17,10 @@ pub enum Expect {
     /// No such object. If there is one by now, the apply fails with [`ErrorKind::Stale`].
     ///
     /// # Caveats
-    /// The API has no "only if absent" for server-side apply. So the apply never forces here, whatever the options say:
-    /// an object that somebody else made meanwhile is left alone where any field differs. Where none does, it now bears
-    /// our fields too, and the error says that it was there.
+    /// The API has no "only if absent" for server-side apply, so this is found out, not prevented, in the few
+    /// milliseconds since the look. The apply never forces here, whatever the options say: an object in which another
+    /// field manager set a field to another value is left alone. One made by the same field manager (another release
+    /// of ours) has been changed when the error says that it was there.
     Absent,
     /// This very object in this very state. If it changed, was replaced or is gone by now, the apply fails with
     /// [`ErrorKind::Stale`] and changes nothing.
@@ -83,7 +84,9 @@ impl Cluster {
         let mapping = self.mapping(object.api_version(), object.kind()).await?;
         let call = self.apply_call(&mapping, object, options)?;
         let absent = options.expect == Expect::Absent;
-        let appeared = || ClusterError::Appeared { object: call.object.clone() };
+        let appeared = || ClusterError::Appeared {
+            object: call.object.clone(),
+        };
         let answer = match self.known(self.call(&call).await, &mapping) {
             Ok(answer) => answer,
             // Who would force meets this conflict only since we did not.
@@ -96,7 +99,11 @@ impl Cluster {
         if absent && !created {
             return Err(appeared());
         }
-        Ok(Applied { created, live: answer.json(&call)?, warnings: answer.warnings })
+        Ok(Applied {
+            created,
+            live: answer.json(&call)?,
+            warnings: answer.warnings,
+        })
     }
 
     fn apply_call(
@@ -105,7 +112,10 @@ impl Cluster {
         object: &Object,
         options: &ApplyOptions,
     ) -> Result<Call, ClusterError> {
-        let manager = options.manager.as_deref().unwrap_or(&self.inner.options.field_manager);
+        let manager = options
+            .manager
+            .as_deref()
+            .unwrap_or(&self.inner.options.field_manager);
         let mut query = format!("fieldManager={}", encode(manager));
         if options.force && options.expect != Expect::Absent {
             query.push_str("&force=true");
@@ -114,13 +124,21 @@ impl Cluster {
             query.push_str("&dryRun=All");
         }
         let namespace = object.namespace().unwrap_or_default();
-        let call = Call::object("apply", Method::PATCH, mapping, namespace, object.name(), "")?;
+        let call = Call::object(
+            "apply",
+            Method::PATCH,
+            mapping,
+            namespace,
+            object.name(),
+            "",
+        )?;
         let call = call.query(&query);
         Ok(match &options.expect {
             Expect::Any | Expect::Absent => call.body(APPLY, object.value()),
-            Expect::Present { uid, resource_version } => {
-                call.body(APPLY, &with_identity(object, uid, resource_version))
-            }
+            Expect::Present {
+                uid,
+                resource_version,
+            } => call.body(APPLY, &with_identity(object, uid, resource_version)),
         })
     }
 }

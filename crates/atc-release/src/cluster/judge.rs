@@ -21,7 +21,10 @@ pub struct Judged {
 impl std::fmt::Debug for Judged {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The object may be a Secret.
-        f.debug_struct("Judged").field("exists", &self.live.is_some()).field("judgement", &self.judgement).finish()
+        f.debug_struct("Judged")
+            .field("exists", &self.live.is_some())
+            .field("judgement", &self.judgement)
+            .finish()
     }
 }
 
@@ -42,7 +45,13 @@ impl Cluster {
     /// Reads an object and judges it.
     pub async fn look(&self, object: &Object) -> Result<Judged, ClusterError> {
         let mapping = self.mapping(object.api_version(), object.kind()).await?;
-        let live = self.get(&mapping, object.namespace().unwrap_or_default(), object.name()).await?;
+        let live = self
+            .get(
+                &mapping,
+                object.namespace().unwrap_or_default(),
+                object.name(),
+            )
+            .await?;
         let judgement = match &live {
             Some(live) => self.judge(live).await?,
             None => Verdict::InProgress("it does not exist".to_owned()).into(),
@@ -53,16 +62,25 @@ impl Cluster {
     /// Reads and judges these objects, as many at once as may be in flight. In their order.
     pub async fn look_all(&self, objects: &[&Object]) -> Vec<Result<Judged, ClusterError>> {
         let width = self.options().in_flight.max(1);
-        stream::iter(objects.iter().map(|object| self.look(object))).buffered(width).collect().await
+        stream::iter(objects.iter().map(|object| self.look(object)))
+            .buffered(width)
+            .collect()
+            .await
     }
 
     async fn find(&self, wanted: Related) -> Result<Found, ClusterError> {
         let mapping = self.mapping(wanted.api_version, wanted.kind).await?;
-        let (namespace, labels) = (Some(wanted.namespace.as_str()), Some(wanted.selector.as_str()));
+        let (namespace, labels) = (
+            Some(wanted.namespace.as_str()),
+            Some(wanted.selector.as_str()),
+        );
         let objects = match wanted.limit {
             Some(limit) => self.first_page(&mapping, namespace, labels, limit).await?,
             None => self.pages(&mapping, namespace, labels, JSON, PAGE).await?,
         };
-        Ok(Found { related: wanted, objects })
+        Ok(Found {
+            related: wanted,
+            objects,
+        })
     }
 }

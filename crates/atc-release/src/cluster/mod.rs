@@ -146,3 +146,6 @@ pub fn client(mut config: kube::Config) -> Result<kube::Client, kube::Error> {
     config.default_retry = false;
     kube::Client::try_from(config)
 }
+
+#[cfg(test)]
+mod tests;

@@ -160,7 +160,11 @@ impl Cluster {
         let mut all = Vec::new();
         let mut token = String::new();
         for _ in 0..MAX_PAGES {
-            let query = format!("limit={page}{}{}", parameter("labelSelector", labels), parameter("continue", Some(&token)));
+            let query = format!(
+                "limit={page}{}{}",
+                parameter("labelSelector", labels),
+                parameter("continue", Some(&token))
+            );
             let (mut items, next) = self.page(mapping, namespace, &query, accept).await?;
             all.append(&mut items);
             if next.is_empty() {
@@ -184,7 +188,10 @@ impl Cluster {
         limit: u32,
     ) -> Result<Vec<Value>, ClusterError> {
         let query = format!("limit={limit}{}", parameter("labelSelector", labels));
-        Ok(self.page(mapping, namespace, &query, super::request::JSON).await?.0)
+        Ok(self
+            .page(mapping, namespace, &query, super::request::JSON)
+            .await?
+            .0)
     }
 
     /// One page and the token of the next; empty after the last.
@@ -195,9 +202,15 @@ impl Cluster {
         query: &str,
         accept: &'static str,
     ) -> Result<(Vec<Value>, String), ClusterError> {
-        let call = Call::collection("list", Method::GET, mapping, namespace)?.query(query).accept(accept);
+        let call = Call::collection("list", Method::GET, mapping, namespace)?
+            .query(query)
+            .accept(accept);
         let mut list = self.known(self.call(&call).await, mapping)?.json(&call)?;
-        let token = list.pointer("/metadata/continue").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let token = list
+            .pointer("/metadata/continue")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         let mut items = match list.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => items,
             // An empty list may come as null.
@@ -206,8 +219,12 @@ impl Cluster {
         };
         for item in &mut items {
             if let Value::Object(fields) = item {
-                fields.entry("apiVersion").or_insert_with(|| mapping.api_version().into());
-                fields.entry("kind").or_insert_with(|| mapping.kind.clone().into());
+                fields
+                    .entry("apiVersion")
+                    .or_insert_with(|| mapping.api_version().into());
+                fields
+                    .entry("kind")
+                    .or_insert_with(|| mapping.kind.clone().into());
             }
         }
         Ok((items, token))
@@ -242,5 +259,8 @@ impl Cluster {
 
 /// `&key=value`, or nothing.
 fn parameter(key: &str, value: Option<&str>) -> String {
-    value.filter(|value| !value.is_empty()).map(|value| format!("&{key}={}", encode(value))).unwrap_or_default()
+    value
+        .filter(|value| !value.is_empty())
+        .map(|value| format!("&{key}={}", encode(value)))
+        .unwrap_or_default()
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use futures::stream::{BoxStream, SelectAll};
 use futures::{FutureExt, StreamExt};
 use kube::api::{Api, ApiResource, DynamicObject, PartialObjectMeta};
-use kube::runtime::watcher::{self, Event};
 use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event};
 
 use super::judge::Judged;
 use super::{Cluster, ClusterError};
@@ -30,7 +30,10 @@ pub struct WaitOptions {
 
 impl Default for WaitOptions {
     fn default() -> Self {
-        Self { limit: Duration::from_secs(30), poll: Duration::from_secs(2) }
+        Self {
+            limit: Duration::from_secs(30),
+            poll: Duration::from_secs(2),
+        }
     }
 }
 
@@ -104,47 +107,88 @@ impl Cluster {
             }
             let now = Instant::now();
             if now >= deadline {
-                return Err(WaitError::Late { limit: options.limit, objects: told });
+                return Err(WaitError::Late {
+                    limit: options.limit,
+                    objects: told,
+                });
             }
             if changes.is_none() {
                 changes = Some(self.changes(objects, &judged).await);
             }
             tokio::time::sleep(SETTLE.min(deadline - now)).await;
-            let pause = options.poll.max(SETTLE).min(deadline.saturating_duration_since(Instant::now()));
+            let pause = options
+                .poll
+                .max(SETTLE)
+                .min(deadline.saturating_duration_since(Instant::now()));
             due = next_changes(changes.as_mut(), pause).await;
             if due.is_empty() {
                 due = (0..objects.len()).collect();
             }
-            due.retain(|index| judged.get(*index).is_some_and(|judged| !is_ready(judged.as_ref())));
+            due.retain(|index| {
+                judged
+                    .get(*index)
+                    .is_some_and(|judged| !is_ready(judged.as_ref()))
+            });
         }
     }
 
     /// Looks at the due objects.
-    async fn look_at(&self, objects: &[&Object], due: &BTreeSet<usize>, judged: &mut [Option<Judged>]) -> Result<(), WaitError> {
-        let wanted: Vec<&Object> = due.iter().filter_map(|index| objects.get(*index).copied()).collect();
+    async fn look_at(
+        &self,
+        objects: &[&Object],
+        due: &BTreeSet<usize>,
+        judged: &mut [Option<Judged>],
+    ) -> Result<(), WaitError> {
+        let wanted: Vec<&Object> = due
+            .iter()
+            .filter_map(|index| objects.get(*index).copied())
+            .collect();
         let mut failed = Vec::new();
         for (index, look) in due.iter().zip(self.look_all(&wanted).await) {
             let look = match look {
                 Ok(look) => look,
-                Err(error) if error.kind().is_transient() => Judged { live: None, judgement: Verdict::InProgress(error.to_string()).into() },
+                Err(error) if error.kind().is_transient() => Judged {
+                    live: None,
+                    judgement: Verdict::InProgress(error.to_string()).into(),
+                },
                 Err(error) => return Err(error.into()),
             };
-            if let (Verdict::Failed(why), Some(object)) = (&look.judgement.verdict, objects.get(*index)) {
-                failed.push(Unready { object: object.canonical(), why: why.clone() });
+            if let (Verdict::Failed(why), Some(object)) =
+                (&look.judgement.verdict, objects.get(*index))
+            {
+                failed.push(Unready {
+                    object: object.canonical(),
+                    why: why.clone(),
+                });
             }
             if let Some(place) = judged.get_mut(*index) {
                 *place = Some(look);
             }
         }
-        if failed.is_empty() { Ok(()) } else { Err(WaitError::Failed { objects: failed }) }
+        if failed.is_empty() {
+            Ok(())
+        } else {
+            Err(WaitError::Failed { objects: failed })
+        }
     }
 
     /// Watches of the kinds and namespaces of what is not ready yet.
     async fn changes(&self, objects: &[&Object], judged: &[Option<Judged>]) -> Changes {
         let mut groups: BTreeMap<(&str, &str, &str), BTreeMap<String, usize>> = BTreeMap::new();
-        for (index, object) in objects.iter().enumerate().filter(|(index, _)| !is_ready(judged.get(*index).and_then(Option::as_ref))) {
-            let key = (object.api_version(), object.kind(), object.namespace().unwrap_or_default());
-            groups.entry(key).or_default().insert(object.name().to_owned(), index);
+        for (index, object) in objects
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !is_ready(judged.get(*index).and_then(Option::as_ref)))
+        {
+            let key = (
+                object.api_version(),
+                object.kind(),
+                object.namespace().unwrap_or_default(),
+            );
+            groups
+                .entry(key)
+                .or_default()
+                .insert(object.name().to_owned(), index);
         }
         let mut changes = SelectAll::new();
         for ((api_version, kind, namespace), names) in groups.into_iter().take(MAX_WATCHES) {
@@ -164,26 +208,41 @@ impl Cluster {
     }
 
     /// Metadata changes of the named objects, as their indices.
-    fn watch(&self, resource: &ApiResource, namespace: &str, names: BTreeMap<String, usize>) -> BoxStream<'static, usize> {
+    fn watch(
+        &self,
+        resource: &ApiResource,
+        namespace: &str,
+        names: BTreeMap<String, usize>,
+    ) -> BoxStream<'static, usize> {
         let client = self.client().clone();
-        let api: Api<PartialObjectMeta<DynamicObject>> =
-            if namespace.is_empty() { Api::all_with(client, resource) } else { Api::namespaced_with(client, namespace, resource) };
+        let api: Api<PartialObjectMeta<DynamicObject>> = if namespace.is_empty() {
+            Api::all_with(client, resource)
+        } else {
+            Api::namespaced_with(client, namespace, resource)
+        };
         // One object is asked for by name, which narrow permissions allow too.
         let mut config = watcher::Config::default();
         if let (1, Some(name)) = (names.len(), names.keys().next()) {
             config = config.fields(&format!("metadata.name={name}"));
         }
-        let changed = move |event: Result<Event<PartialObjectMeta<DynamicObject>>, watcher::Error>| {
-            let index = match event {
-                Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => {
-                    object.metadata.name.and_then(|name| names.get(&name).copied())
-                }
-                // A watch that fails comes back by itself; meanwhile the poll goes on.
-                Ok(Event::Init | Event::InitDone) | Err(_) => None,
+        let changed =
+            move |event: Result<Event<PartialObjectMeta<DynamicObject>>, watcher::Error>| {
+                let index = match event {
+                    Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => {
+                        object
+                            .metadata
+                            .name
+                            .and_then(|name| names.get(&name).copied())
+                    }
+                    // A watch that fails comes back by itself; meanwhile the poll goes on.
+                    Ok(Event::Init | Event::InitDone) | Err(_) => None,
+                };
+                std::future::ready(index)
             };
-            std::future::ready(index)
-        };
-        watcher::watcher(api, config).default_backoff().filter_map(changed).boxed()
+        watcher::watcher(api, config)
+            .default_backoff()
+            .filter_map(changed)
+            .boxed()
     }
 }
 
@@ -213,7 +272,10 @@ fn unready(objects: &[&Object], judged: &[Option<Judged>]) -> Vec<Unready> {
             Some(judged) => judged.judgement.verdict.why()?.to_owned(),
             None => "it was not looked at".to_owned(),
         };
-        Some(Unready { object: object.canonical(), why })
+        Some(Unready {
+            object: object.canonical(),
+            why,
+        })
     };
     objects.iter().zip(judged).filter_map(one).collect()
 }
