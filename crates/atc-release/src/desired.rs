@@ -23,6 +23,7 @@ mod numbers;
 mod reader;
 
 use documents::Document;
+use reader::ReadAllError;
 
 /// Bytes of output that are read at all: what a flight may print, too.
 pub const MAX_OUTPUT_BYTES: usize = 64 << 20;
@@ -39,7 +40,7 @@ pub const MAX_VALUES: usize = 1_000_000;
 
 /// Values that aliases of one document may expand to. An alias bomb of 600 bytes wants a billion; kustomizations with
 /// anchors want hundreds.
-pub const MAX_ALIASED_VALUES: usize = 200_000;
+pub const MAX_ALIASED_VALUES: usize = 50_000;
 
 /// Where in an output something stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -111,6 +112,9 @@ pub enum DesiredError {
         /// What is wrong.
         why: String,
     },
+    /// The system has no thread left to read on.
+    #[error("the output can't be read for want of a thread: {0}")]
+    NoThread(String),
     /// A document is a text or a number.
     #[error(
         "{place} is {found}; it must be an object, a list of objects or a list of lists of objects"
@@ -163,10 +167,9 @@ pub fn parse(output: &[u8]) -> Result<Stages, DesiredError> {
     if documents.is_empty() {
         return Err(DesiredError::Empty(nothing_in(output, text)));
     }
+    let values = reader::read_all(&documents).map_err(|error| unreadable(&documents, error))?;
     let mut reading = Reading::default();
-    let mut budget = reader::Budget::default();
-    for (index, document) in documents.iter().enumerate() {
-        let value = read(document, index + 1, &mut budget)?;
+    for (index, (value, document)) in values.into_iter().zip(&documents).enumerate() {
         reading.add(
             &Place {
                 document: index + 1,
@@ -217,17 +220,16 @@ fn text_of(output: &[u8]) -> Result<&str, DesiredError> {
     Err(DesiredError::NoText { what, line, column })
 }
 
-fn read(
-    document: &Document<'_>,
-    number: usize,
-    budget: &mut reader::Budget,
-) -> Result<Value, DesiredError> {
-    reader::read(document, budget).map_err(|error| DesiredError::Syntax {
-        document: number,
-        line: document.line + error.line.saturating_sub(1),
-        column: error.column,
-        why: error.why,
-    })
+fn unreadable(documents: &[Document<'_>], error: ReadAllError) -> DesiredError {
+    match error {
+        ReadAllError::Document(index, error) => DesiredError::Syntax {
+            document: index + 1,
+            line: documents[index].line + error.line.saturating_sub(1),
+            column: error.column,
+            why: error.why,
+        },
+        ReadAllError::Thread(error) => DesiredError::NoThread(error.to_string()),
+    }
 }
 
 /// What has been read so far.

@@ -232,11 +232,11 @@ impl Object {
         }
     }
 
-    /// Drops what only the server sets: `status` and the server's metadata. An empty `metadata.namespace` goes too, and
-    /// labels, annotations and owners that are null.
+    /// Drops what only the server sets: `status`, the server's metadata, and the `rules` of an aggregated ClusterRole, which
+    /// a controller fills in. An empty `metadata.namespace` goes too, and metadata, labels and annotations that are null.
     ///
-    /// Typed Go programs print `status: {}` and `creationTimestamp: null`; sent as they are they would be fields that we
-    /// own.
+    /// Typed Go programs print `status: {}` and `creationTimestamp: null`, and `rules: []` or `null` beside an
+    /// `aggregationRule`; sent as they are they would be fields that we own, and take from the controller for ever.
     pub fn strip_server_fields(&mut self) {
         self.remove("status");
         if let Some(metadata) = self.0["metadata"].as_object_mut() {
@@ -247,6 +247,15 @@ impl Object {
                     || field == "namespace" && value.as_str() == Some("");
                 !dropped
             });
+            for map in ["labels", "annotations"] {
+                if let Some(map) = metadata.get_mut(map).and_then(Value::as_object_mut) {
+                    map.retain(|_, value| !value.is_null());
+                }
+            }
+        }
+        let is_role = self.kind() == "ClusterRole" && self.group() == "rbac.authorization.k8s.io";
+        if is_role && !self.0["aggregationRule"].is_null() {
+            self.remove("rules");
         }
     }
 

@@ -25,7 +25,7 @@ pub(super) struct ReadError {
 
 /// What the documents of one output may use together.
 #[derive(Debug)]
-pub(super) struct Budget {
+struct Budget {
     values: usize,
     /// Whether the document at hand has a number that may have been an integer beyond 64 bits.
     has_huge: bool,
@@ -40,23 +40,80 @@ impl Default for Budget {
     }
 }
 
+/// Stack for reading YAML. Its parser takes up to 30 KiB a level in a debug build (measured), too much for the 2 MiB that
+/// threads of async runtimes have; only what is used is ever taken from the system.
+const YAML_STACK_BYTES: usize = 16 << 20;
+
+/// Why documents can't be read.
+#[derive(Debug)]
+pub(super) enum ReadAllError {
+    /// One of them, by its index.
+    Document(usize, ReadError),
+    /// The system gives us no thread.
+    Thread(std::io::Error),
+}
+
+/// Reads all documents or none: in place if all are JSON, else on a thread with a stack of its own.
+pub(super) fn read_all(documents: &[Document<'_>]) -> Result<Vec<Value>, ReadAllError> {
+    if let Some(result) = read_all_json(documents) {
+        return result;
+    }
+    let work = || {
+        let mut budget = Budget::default();
+        let read = |(index, document)| {
+            read(document, &mut budget).map_err(|error| ReadAllError::Document(index, error))
+        };
+        documents.iter().enumerate().map(read).collect()
+    };
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new()
+            .name("read-yaml".to_owned())
+            .stack_size(YAML_STACK_BYTES);
+        let thread = builder
+            .spawn_scoped(scope, work)
+            .map_err(ReadAllError::Thread)?;
+        thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// All documents as JSON, or what is wrong with the first that is JSON but refused; `None` if one is no JSON.
+fn read_all_json(documents: &[Document<'_>]) -> Option<Result<Vec<Value>, ReadAllError>> {
+    if !documents.iter().all(looks_like_json) {
+        return None;
+    }
+    let mut budget = Budget::default();
+    let mut values = Vec::with_capacity(documents.len());
+    for (index, document) in documents.iter().enumerate() {
+        match read_json(document.body(), &mut budget) {
+            Ok(value) => values.push(value),
+            Err((error, true)) => return Some(Err(ReadAllError::Document(index, error))),
+            Err((_, false)) => return None,
+        }
+    }
+    Some(Ok(values))
+}
+
+fn looks_like_json(document: &Document<'_>) -> bool {
+    document.body().trim_start().starts_with(['{', '['])
+}
+
 /// Reads a document: as JSON if it begins like JSON, and as YAML if it is none or does not begin so. Of two errors the one
 /// further on counts.
-pub(super) fn read(document: &Document<'_>, budget: &mut Budget) -> Result<Value, ReadError> {
-    let body = document.body();
-    budget.has_huge = false;
-    if !body.trim_start().starts_with(['{', '[']) {
+fn read(document: &Document<'_>, budget: &mut Budget) -> Result<Value, ReadError> {
+    if !looks_like_json(document) {
         return read_yaml(document.text, budget);
     }
     let left = budget.values;
-    let (json, is_final) = match read_json(body, budget) {
+    let (json, is_final) = match read_json(document.body(), budget) {
         Ok(value) => return Ok(value),
         Err(error) => error,
     };
     if is_final {
         return Err(json);
     }
-    (budget.values, budget.has_huge) = (left, false);
+    budget.values = left;
     read_yaml(document.text, budget).map_err(|yaml| {
         if (yaml.line, yaml.column) > (json.line, json.column) {
             yaml
@@ -68,6 +125,7 @@ pub(super) fn read(document: &Document<'_>, budget: &mut Budget) -> Result<Value
 
 /// On an error also whether it is final: the text is JSON, but one that we refuse.
 fn read_json(text: &str, budget: &mut Budget) -> Result<Value, (ReadError, bool)> {
+    budget.has_huge = false;
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let read = Seed {
         budget,
@@ -97,6 +155,7 @@ fn read_json(text: &str, budget: &mut Budget) -> Result<Value, (ReadError, bool)
 }
 
 fn read_yaml(text: &str, budget: &mut Budget) -> Result<Value, ReadError> {
+    budget.has_huge = false;
     let read = serde_saphyr::with_deserializer_from_str_with_options(
         text,
         yaml_options(),
