@@ -132,6 +132,21 @@ pub fn judge(live: &Value, found: &[Found]) -> Judgement {
     }
 }
 
+/// Whether the status of objects of a kind can count for their readiness. Where not, being there is being ready.
+///
+/// Kinds of the API server's own groups that [`judge`] does not name have no verdict; others may be instances of an
+/// Airway, which only their owner references tell.
+pub fn has_verdict(group: &str, kind: &str) -> bool {
+    match (group, kind) {
+        ("", "Service" | "Namespace" | "Pod" | "ReplicationController")
+        | ("apps", "ReplicaSet" | "Deployment" | "StatefulSet" | "DaemonSet")
+        | ("batch", "Job")
+        | ("apiextensions.k8s.io", "CustomResourceDefinition") => true,
+        ("" | "apps" | "batch" | "autoscaling" | "policy", _) => false,
+        (group, _) => !group.ends_with(".k8s.io"),
+    }
+}
+
 /// Whether an object is one that an Airway looks after: its status says how it is.
 fn is_instance(live: &Value) -> bool {
     let owners = live["metadata"]["ownerReferences"].as_array();
