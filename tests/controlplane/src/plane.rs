@@ -271,6 +271,15 @@ impl ControlPlane {
         self.keeper.spawn(name, command)
     }
 
+    /// Fails, with its last words, when a component has ended that was not stopped.
+    ///
+    /// # Errors
+    ///
+    /// See above.
+    pub fn check(&self) -> Result<()> {
+        self.processes().values_mut().try_for_each(Process::check)
+    }
+
     /// Waits until the apiserver says that it is ready, at most 60 s.
     ///
     /// # Errors
@@ -289,7 +298,7 @@ impl ControlPlane {
             if waiter.try_wait()?.is_some() {
                 break;
             }
-            if let Err(error) = self.processes().values_mut().try_for_each(Process::check) {
+            if let Err(error) = self.check() {
                 _ = waiter.kill();
                 _ = waiter.wait();
                 return Err(error);
