@@ -1,2 +1,119 @@
 //! The Air Traffic Controller as a process: arguments, wiring, exit code.
-fn main() {}
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use atc_controller::{Settings, StopToken, TlsFiles};
+use clap::Parser as _;
+use tokio::signal::unix::{SignalKind, signal};
+
+mod args;
+
+use args::{Args, LogFormat};
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    log(&args);
+    match run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(
+                error = format!("{error:#}"),
+                "the Air Traffic Controller ends"
+            );
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn log(args: &Args) {
+    let level = if args.verbose { "debug" } else { "info" };
+    let own = format!(
+        "warn,atc={level},atc_controller={level},atc_engine={level},atc_watch={level},atc_release={level},atc_artifact={level},atc_flight={level}"
+    );
+    let filter =
+        tracing_subscriber::EnvFilter::try_from_env("RUST_LOG").unwrap_or_else(|_| own.into());
+    let builder = tracing_subscriber::fmt().with_env_filter(filter);
+    match args.log_format {
+        LogFormat::Json => builder
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .with_span_list(false)
+            .init(),
+        LogFormat::Text => builder.with_ansi(false).init(),
+    }
+}
+
+#[tokio::main]
+async fn run(args: Args) -> anyhow::Result<()> {
+    // One TLS provider for the whole process, before anything speaks TLS.
+    if rustls::crypto::aws_lc_rs::default_provider()
+        .install_default()
+        .is_err()
+    {
+        bail!("another TLS provider is installed already");
+    }
+    if let Some(setting) = args.refused() {
+        bail!(
+            "{setting} is set, but this version can't check modules against it; it is refused rather than passed over"
+        );
+    }
+    if args
+        .docker_config_secret_name
+        .as_ref()
+        .is_some_and(|name| !name.is_empty())
+    {
+        tracing::warn!(
+            "DOCKER_CONFIG_SECRET_NAME has no effect: this version pulls from no registry"
+        );
+    }
+    let client = client(&args).await?;
+    let stop = StopToken::new();
+    let (mut term, mut int) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
+    let ending = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
+        tracing::info!("told to stop");
+        ending.cancel();
+    });
+    let settings = Settings {
+        port: args.port,
+        concurrency: args.concurrency,
+        cache_dir: args.cache_fs.unwrap_or_else(std::env::temp_dir),
+        tls: TlsFiles {
+            ca: args.tls_ca_cert,
+            cert: args.tls_server_cert,
+            key: args.tls_server_key,
+        },
+        service_name: args.svc_name,
+        service_namespace: args.svc_namespace,
+        service_port: args.svc_port,
+    };
+    atc_controller::run(client, settings, stop).await?;
+    Ok(())
+}
+
+async fn client(args: &Args) -> anyhow::Result<kube::Client> {
+    let config = match &args.kube {
+        Some(path) if !path.as_os_str().is_empty() => {
+            let shown = path.display();
+            let kubeconfig = kube::config::Kubeconfig::read_from(path)
+                .with_context(|| format!("can't read kubeconfig \"{shown}\""))?;
+            kube::Config::from_custom_kubeconfig(
+                kubeconfig,
+                &kube::config::KubeConfigOptions::default(),
+            )
+            .await
+            .with_context(|| format!("kubeconfig \"{shown}\" is not usable"))?
+        }
+        _ => kube::Config::incluster().context("no KUBE is set and this is no pod of a cluster")?,
+    };
+    atc_controller::client(config).context("can't make a client for the API server")
+}

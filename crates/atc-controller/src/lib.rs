@@ -1,1 +1,26 @@
-//! Keep all instances of all Airways in their desired state: watches, queues, admission webhooks and the life of an Airway.
+//! Keep all instances of all Airways in their desired state, for ever.
+//!
+//! Watches, queue, admission webhooks and the life of an Airway, over `atc-engine`, which brings one instance at a time
+//! to its desired state. Start at [`run`]. Events enter the house here and nowhere else; what an evaluation decides never
+//! depends on why it was woken.
+//!
+//! This crate never sees a command line or wasmtime.
+
+mod airway;
+mod app;
+pub mod bootstrap;
+mod control;
+pub mod crd;
+pub mod health;
+mod instances;
+mod kinds;
+mod objects;
+pub mod owner;
+pub mod queue;
+mod review;
+mod webhook;
+
+pub use app::{AppError, Settings, run};
+pub use atc_engine::release::cluster::client;
+pub use tokio_util::sync::CancellationToken as StopToken;
+pub use webhook::TlsFiles;

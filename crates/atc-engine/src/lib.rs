@@ -1,1 +1,45 @@
 //! The front door of the Air Traffic Controller: bring one instance to its desired state and say how it went.
+//!
+//! Three doors, from small to large:
+//!
+//! - [`release`]: your own code makes the resources; this crate plans, applies, prunes, keeps history, judges readiness.
+//! - [`Engine::takeoff`]: a flight (a WebAssembly program) makes them.
+//! - [`Engine::instance`]: a whole custom resource, with finalizer and status.
+//!
+//! Dynamic mode for an operator of your own is [`watch`] fed with a report's reads and children. `kube` is re-exported,
+//! so that one dependency gives matching versions; a major of kube is a major of this crate.
+//!
+//! This crate never sees an HTTP server, a command line or a queue: it is called, and answers.
+
+pub mod children;
+pub mod disposition;
+mod engine;
+pub mod error;
+pub mod evaluate;
+mod host;
+pub mod instance;
+mod mayday;
+pub mod memory;
+pub mod observer;
+pub mod prepare;
+pub mod status;
+mod takeoff;
+
+pub use atc_access as access;
+pub use atc_api as api;
+pub use atc_artifact as artifact;
+pub use atc_flight as flight;
+pub use atc_release as release;
+pub use atc_watch as watch;
+#[doc(no_inline)]
+pub use kube;
+
+pub use disposition::Disposition;
+pub use engine::{Engine, EngineOptions};
+pub use error::{EngineError, ErrorKind};
+pub use evaluate::{Evaluated, LoadedFlight, Run};
+pub use instance::{InstanceReport, InstanceRequest};
+pub use mayday::{MaydayReport, MaydayRequest};
+pub use memory::Memory;
+pub use observer::{InstanceObserver, NoObserver, Observer, Watched};
+pub use takeoff::{DryRun, Report, TakeoffRequest};

@@ -21,7 +21,7 @@ use crate::decorate::Scopes;
 pub const REREAD: Duration = Duration::from_secs(1);
 /// How long a group's list of versions is trusted: which version is preferred changes with a CRD, and nothing else
 /// would tell.
-const GROUP_LIFE: Duration = Duration::from_secs(60);
+const GROUP_LIFE: Duration = Duration::from_mins(1);
 /// Group-versions remembered. A server has dozens; a flight may ask for any number that do not exist.
 const MAX_SLOTS: usize = 1024;
 

@@ -1,7 +1,6 @@
 //! Reading what a readiness verdict rests on, and judging.
 
-use futures::StreamExt;
-use futures::stream;
+use futures::future::join_all;
 use serde_json::Value;
 
 use super::request::JSON;
@@ -61,11 +60,7 @@ impl Cluster {
 
     /// Reads and judges these objects, as many at once as may be in flight. In their order.
     pub async fn look_all(&self, objects: &[&Object]) -> Vec<Result<Judged, ClusterError>> {
-        let width = self.options().in_flight.max(1);
-        stream::iter(objects.iter().map(|object| self.look(object)))
-            .buffered(width)
-            .collect()
-            .await
+        join_all(objects.iter().map(|object| self.look(object))).await
     }
 
     async fn find(&self, wanted: Related) -> Result<Found, ClusterError> {

@@ -112,7 +112,7 @@ pub(super) fn encode(text: &str) -> String {
     for byte in text.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => {
-                out.push(char::from(byte))
+                out.push(char::from(byte));
             }
             _ => {
                 const HEX: &[u8; 16] = b"0123456789ABCDEF";

@@ -32,6 +32,7 @@ mod retry;
 pub mod revisions;
 pub mod stages;
 pub mod status;
+mod transport;
 pub mod wait;
 pub mod wait_ready;
 
@@ -47,6 +48,7 @@ pub use refusal::{Cause, FieldConflict, Refusal};
 pub use revisions::RevisionError;
 pub use stages::Preview;
 pub use status::MetadataEdit;
+pub use transport::client;
 pub use wait::{EstablishError, Going};
 pub use wait_ready::{Unready, WaitError, WaitOptions};
 
@@ -95,31 +97,42 @@ pub struct Cluster {
 }
 
 struct Inner {
+    /// For watches.
     client: kube::Client,
+    /// For everything else.
+    calls: kube::Client,
     options: ClusterOptions,
     permits: Semaphore,
     discovery: Discovery,
 }
 
 impl Cluster {
-    /// A cluster behind this client.
+    /// A cluster behind a connection of our own making: calls share one HTTP/2 connection, watches have theirs.
+    ///
+    /// # Errors
+    /// When the configuration makes no client: unreadable certificates, an unknown proxy, ….
+    pub fn connect(config: kube::Config, options: ClusterOptions) -> Result<Self, kube::Error> {
+        let client = client(config.clone())?;
+        let calls = transport::multiplexed(&config, &client)?.unwrap_or_else(|| client.clone());
+        Ok(Self::of(client, calls, options))
+    }
+
+    /// A cluster behind this client, for calls and watches alike.
     ///
     /// # Caveats
     /// A client made by `kube::Client::try_from` retries by itself, up to 15 times within one call: make it with
     /// [`client`].
     pub fn new(client: kube::Client, options: ClusterOptions) -> Self {
-        let permits = Semaphore::new(options.in_flight.clamp(1, Semaphore::MAX_PERMITS));
-        Self {
-            inner: Arc::new(Inner {
-                client,
-                options,
-                permits,
-                discovery: Discovery::default(),
-            }),
-        }
+        Self::of(client.clone(), client, options)
     }
 
-    /// The client underneath.
+    fn of(client: kube::Client, calls: kube::Client, options: ClusterOptions) -> Self {
+        let permits = Semaphore::new(options.in_flight.clamp(1, Semaphore::MAX_PERMITS));
+        let discovery = Discovery::default();
+        Self { inner: Arc::new(Inner { client, calls, options, permits, discovery }) }
+    }
+
+    /// The client for watches: one connection each, so that no watch stands in a call's way.
     pub fn client(&self) -> &kube::Client {
         &self.inner.client
     }
@@ -136,15 +149,6 @@ impl std::fmt::Debug for Cluster {
             .field("options", &self.inner.options)
             .finish_non_exhaustive()
     }
-}
-
-/// A client without retries and limits of its own, which [`Cluster`] brings.
-///
-/// kube retries 429, 503 and 504 up to 15 times within one call by default, minutes in all, and knows nothing of broken
-/// connections.
-pub fn client(mut config: kube::Config) -> Result<kube::Client, kube::Error> {
-    config.default_retry = false;
-    kube::Client::try_from(config)
 }
 
 #[cfg(test)]

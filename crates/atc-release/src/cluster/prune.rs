@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream;
+use futures::future::join_all;
 
 use super::delete::{Deleted, Orphaned, Propagation};
 use super::mapping::Mapping;
@@ -13,7 +12,7 @@ use crate::ownership::{Owner, owner_of};
 use crate::plan::PruneItem;
 
 /// Default time for one stage to be gone: what the existing tool waits.
-pub const PRUNE_LIMIT: Duration = Duration::from_secs(120);
+pub const PRUNE_LIMIT: Duration = Duration::from_mins(2);
 /// Tries of a delete whose object changes between the look at its owner and the delete.
 const MAX_TRIES: u32 = 5;
 
@@ -55,11 +54,10 @@ impl Cluster {
         let mut result = Pruned::default();
         let mut stages = stages.iter();
         for stage in stages.by_ref() {
-            let width = self.options().in_flight.max(1);
             let fates = stage
                 .iter()
                 .map(|item| async move { (item, self.remove(item, us).await) });
-            let fates: Vec<_> = stream::iter(fates).buffered(width).collect().await;
+            let fates = join_all(fates).await;
             let mut going = Vec::new();
             for (item, fate) in fates {
                 match fate {
@@ -76,9 +74,9 @@ impl Cluster {
             let left = self.wait_gone(&targets, limit).await;
             for (item, object) in going {
                 if left.contains(&object) {
-                    result.remaining.push(item.clone())
+                    result.remaining.push(item.clone());
                 } else {
-                    result.gone.push(item.clone())
+                    result.gone.push(item.clone());
                 }
             }
             if !result.is_complete() {
@@ -96,7 +94,6 @@ impl Cluster {
         us: &Owner,
         owner_uid: Option<&str>,
     ) -> Vec<Result<Orphaned, ClusterError>> {
-        let width = self.options().in_flight.max(1);
         let calls = items.iter().map(|item| async move {
             let mapping = match self.recorded_mapping(item).await {
                 Err(error) if error.kind() == ErrorKind::NoSuchKind => return Ok(Orphaned::Gone),
@@ -111,7 +108,7 @@ impl Cluster {
             )
             .await
         });
-        stream::iter(calls).buffered(width).collect().await
+        join_all(calls).await
     }
 
     async fn remove(&self, item: &PruneItem, us: &Owner) -> Fate {

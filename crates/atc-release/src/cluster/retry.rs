@@ -72,7 +72,7 @@ mod tests {
         failure: Failure,
         retries: u32,
         spent: u64,
-        expect: Option<std::ops::RangeInclusive<u64>>,
+        expect: Option<&std::ops::RangeInclusive<u64>>,
     ) {
         for chance in [0.0, 0.5, 0.999] {
             let got = delay(
@@ -82,7 +82,7 @@ mod tests {
                 PATIENCE,
                 chance,
             );
-            match &expect {
+            match expect {
                 None => assert_eq!(got, None, "{failure:?} {retries} {spent}"),
                 Some(range) => {
                     let ms = u64::try_from(got.expect("a retry").as_millis()).expect("small");
@@ -95,17 +95,17 @@ mod tests {
     #[test]
     fn delays() {
         check(Failure::Final, 0, 0, None);
-        check(Failure::Connection, 0, 0, Some(50..=100));
-        check(Failure::Connection, 3, 1, Some(400..=800));
-        check(Failure::Connection, 4, 1, Some(800..=1600));
+        check(Failure::Connection, 0, 0, Some(&(50..=100)));
+        check(Failure::Connection, 3, 1, Some(&(400..=800)));
+        check(Failure::Connection, 4, 1, Some(&(800..=1600)));
         check(Failure::Busy(None), 5, 3, None);
-        check(Failure::TimedOut, 0, 30, Some(50..=100));
+        check(Failure::TimedOut, 0, 30, Some(&(50..=100)));
         check(Failure::TimedOut, 1, 60, None);
         check(
             Failure::Busy(Some(Duration::from_secs(7))),
             8,
             60,
-            Some(7000..=7250),
+            Some(&(7000..=7250)),
         );
         check(Failure::Busy(Some(Duration::from_secs(7))), 8, 84, None);
         check(Failure::Busy(Some(Duration::from_secs(31))), 0, 0, None);
@@ -113,7 +113,7 @@ mod tests {
             Failure::Busy(Some(Duration::ZERO)),
             u32::MAX,
             0,
-            Some(0..=250),
+            Some(&(0..=250)),
         );
     }
 }

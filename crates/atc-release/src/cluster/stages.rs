@@ -2,8 +2,7 @@
 
 use std::collections::HashSet;
 
-use futures::StreamExt;
-use futures::stream;
+use futures::future::join_all;
 use serde_json::Value;
 
 use super::apply::{Applied, ApplyOptions};
@@ -29,12 +28,11 @@ impl Cluster {
         objects: &[Object],
         options: impl Fn(&Object) -> ApplyOptions,
     ) -> Vec<Result<Applied, ClusterError>> {
-        let width = self.options().in_flight.max(1);
         let calls = objects.iter().map(|object| {
             let options = options(object);
             async move { self.apply(object, &options).await }
         });
-        stream::iter(calls).buffered(width).collect().await
+        join_all(calls).await
     }
 
     /// Asks the server about all objects of all stages, before anything is written. `options` are those of the apply
@@ -47,7 +45,6 @@ impl Cluster {
         options: impl Fn(&Object) -> ApplyOptions,
     ) -> Vec<Vec<Preview>> {
         let coming = Coming::of(stages);
-        let width = self.options().in_flight.max(1);
         let calls = stages.iter().flatten().map(|object| {
             let options = ApplyOptions {
                 dry_run: true,
@@ -61,11 +58,7 @@ impl Cluster {
                 }
             }
         });
-        let mut answers = stream::iter(calls)
-            .buffered(width)
-            .collect::<Vec<_>>()
-            .await
-            .into_iter();
+        let mut answers = join_all(calls).await.into_iter();
         stages
             .iter()
             .map(|stage| answers.by_ref().take(stage.len()).collect())

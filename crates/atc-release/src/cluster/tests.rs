@@ -178,7 +178,7 @@ async fn gives_up_with_the_servers_wish() {
         .unwrap_err();
     assert_eq!(
         (error.kind(), error.retry_after()),
-        (ErrorKind::TooManyRequests, Some(Duration::from_secs(60)))
+        (ErrorKind::TooManyRequests, Some(Duration::from_mins(1)))
     );
     assert_eq!(asked.matching("PATCH").len(), 1);
     assert_eq!(
@@ -242,7 +242,7 @@ async fn a_refusal_is_not_asked_twice() {
 async fn a_dead_connection_is_left() {
     let handler = |line: &str| match line {
         "GET /api/v1" => reply(200, core_v1()),
-        _ => Reply(200, "", config_map().into_value(), Duration::from_secs(60)),
+        _ => Reply(200, "", config_map().into_value(), Duration::from_mins(1)),
     };
     let options = ClusterOptions {
         call_timeout: Duration::from_millis(300),

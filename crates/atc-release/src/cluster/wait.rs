@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use futures::StreamExt;
-use futures::stream;
+use futures::future::join_all;
 use serde_json::Value;
 
 use super::mapping::Mapping;
@@ -89,7 +88,6 @@ impl Cluster {
         let mut left = objects.to_vec();
         let mut pauses = Pauses::new();
         while !left.is_empty() && pauses.pause(deadline).await {
-            let width = self.options().in_flight.max(1);
             let looks = left.into_iter().map(|object| async move {
                 let there = match self
                     .metadata(&object.mapping, &object.namespace, &object.name)
@@ -100,11 +98,7 @@ impl Cluster {
                 };
                 there.then_some(object)
             });
-            left = stream::iter(looks)
-                .buffered(width)
-                .filter_map(|object| async { object })
-                .collect()
-                .await;
+            left = join_all(looks).await.into_iter().flatten().collect();
         }
         left
     }

@@ -1,0 +1,162 @@
+//! Environment and flags: the same names and defaults as the existing tool's; a flag wins over its variable.
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+/// How lines of the log look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// One JSON object a line.
+    #[default]
+    Json,
+    /// Text for people.
+    Text,
+}
+
+/// The Air Traffic Controller: keeps every instance of every Airway as its flight says.
+#[derive(Debug, Parser)]
+#[command(name = "atc", version, about, max_term_width = 100)]
+pub(crate) struct Args {
+    /// Port of the HTTPS server: webhooks, /live and /ready
+    #[arg(long, env = "PORT", default_value_t = 3000)]
+    pub(crate) port: u16,
+    /// Path of a kubeconfig; without it the pod's own service account is used
+    #[arg(long, env = "KUBE")]
+    pub(crate) kube: Option<PathBuf>,
+    /// Evaluations at once, at least 1; half of them for one Airway at most
+    #[arg(long, env = "CONCURRENCY", default_value_t = 64, value_parser = concurrency)]
+    pub(crate) concurrency: usize,
+    /// Log more
+    #[arg(long, env = "VERBOSE", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = boolean)]
+    pub(crate) verbose: bool,
+    /// How log lines look
+    #[arg(long, env = "LOG_FORMAT", value_enum, default_value_t)]
+    pub(crate) log_format: LogFormat,
+    /// Folder for modules, fetched and precompiled; the system's folder for temporary files by default
+    #[arg(long, env = "CACHE_FS")]
+    pub(crate) cache_fs: Option<PathBuf>,
+    /// Comma-separated globs of module URLs that may be loaded [not part of this version]
+    #[arg(long, env = "MODULE_ALLOW_LIST")]
+    pub(crate) module_allow_list: Option<String>,
+    /// File with a JSON array of PEM keys that modules must be signed with [not part of this version]
+    #[arg(long, env = "MODULE_VERIFICATION_KEYS_PATH")]
+    pub(crate) module_verification_keys_path: Option<PathBuf>,
+    /// Do not let ConfigMaps say when objects are ready [they do not in this version]
+    #[arg(long, env = "DISABLE_CUSTOM_READINESS", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = boolean)]
+    pub(crate) disable_custom_readiness: bool,
+    /// Secret with registry credentials [not part of this version]
+    #[arg(long, env = "DOCKER_CONFIG_SECRET_NAME")]
+    pub(crate) docker_config_secret_name: Option<String>,
+    /// PEM of the CA of our certificate
+    #[arg(long, env = "TLS_CA_CERT")]
+    pub(crate) tls_ca_cert: PathBuf,
+    /// PEM of our certificate
+    #[arg(long, env = "TLS_SERVER_CERT")]
+    pub(crate) tls_server_cert: PathBuf,
+    /// PEM of its key
+    #[arg(long, env = "TLS_SERVER_KEY")]
+    pub(crate) tls_server_key: PathBuf,
+    /// Name of the Service through which the API server reaches us
+    #[arg(long, env = "SVC_NAME")]
+    pub(crate) svc_name: String,
+    /// Its namespace
+    #[arg(long, env = "SVC_NAMESPACE")]
+    pub(crate) svc_namespace: String,
+    /// Its port
+    #[arg(long, env = "SVC_PORT")]
+    pub(crate) svc_port: u16,
+}
+
+/// Go's boolean words.
+fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "" | "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        other => Err(format!("\"{other}\" is neither true nor false")),
+    }
+}
+
+fn concurrency(text: &str) -> Result<usize, String> {
+    text.parse::<usize>()
+        .map(|number| number.max(1))
+        .map_err(|error| error.to_string())
+}
+
+impl Args {
+    /// Settings that must not be passed over in silence: whoever sets them relies on a check that is not there yet.
+    pub(crate) fn refused(&self) -> Option<&'static str> {
+        if self
+            .module_allow_list
+            .as_ref()
+            .is_some_and(|list| !list.is_empty())
+        {
+            return Some("MODULE_ALLOW_LIST");
+        }
+        if self
+            .module_verification_keys_path
+            .as_ref()
+            .is_some_and(|path| !path.as_os_str().is_empty())
+        {
+            return Some("MODULE_VERIFICATION_KEYS_PATH");
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEEDED: [&str; 13] = [
+        "atc",
+        "--tls-ca-cert",
+        "ca",
+        "--tls-server-cert",
+        "c",
+        "--tls-server-key",
+        "k",
+        "--svc-name",
+        "s",
+        "--svc-namespace",
+        "n",
+        "--svc-port",
+        "80",
+    ];
+
+    #[test]
+    fn defaults_and_words() {
+        let args = Args::try_parse_from(NEEDED).expect("parses");
+        assert_eq!(
+            (args.port, args.concurrency, args.verbose),
+            (3000, 64, false)
+        );
+        let more = NEEDED.into_iter().chain([
+            "--verbose",
+            "--concurrency",
+            "0",
+            "--disable-custom-readiness=False",
+        ]);
+        let args = Args::try_parse_from(more).expect("parses");
+        assert_eq!(
+            (
+                args.concurrency,
+                args.verbose,
+                args.disable_custom_readiness
+            ),
+            (1, true, false)
+        );
+        assert!(Args::try_parse_from(["atc"]).is_err());
+    }
+
+    #[test]
+    fn checks_that_are_not_there_are_refused() {
+        let more = NEEDED
+            .into_iter()
+            .chain(["--module-allow-list", "http://*"]);
+        assert_eq!(
+            Args::try_parse_from(more).expect("parses").refused(),
+            Some("MODULE_ALLOW_LIST")
+        );
+    }
+}

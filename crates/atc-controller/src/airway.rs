@@ -1,0 +1,507 @@
+//! Airway → CRD, webhook configuration, instance controller; and all of that away again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use atc_api::{Airway, AirwayMode, names};
+use atc_engine::access::Matchers;
+use atc_engine::disposition::Disposition;
+use atc_engine::error::{EngineError, chain};
+use atc_engine::flight::Bounds;
+use atc_engine::instance::InstanceSettings;
+use atc_engine::release::cluster::{
+    ApplyOptions, ClusterError, Deleted, ErrorKind, LiveMeta, Mapping, MetadataEdit, Propagation,
+};
+use atc_engine::release::object::{Object, ObjectError};
+use atc_engine::release::plan::PruneOptions;
+use atc_engine::status::{self, Ready};
+use atc_engine::watch::{Dependencies, Dependency, Effect, Fingerprint, Role, Seen, Target};
+use atc_engine::{LoadedFlight, artifact::Location};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use serde_json::Value;
+
+use crate::control::Control;
+use crate::crd::{self, ServedKind, TemplateError};
+use crate::instances;
+use crate::kinds::{Kind, Setup, hash};
+use crate::owner::Owner;
+
+/// How long a CRD may take to be established. 60 s, as in the existing tool.
+const ESTABLISH: Duration = Duration::from_secs(60);
+/// While a CRD goes, it is looked at again at least this often, should no event tell of it.
+const GOING: Duration = Duration::from_secs(5);
+
+/// Why an Airway is not served as it says.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AirwayError {
+    /// It can't be read at all.
+    #[error("this Airway can't be read")]
+    Unreadable(#[source] serde_json::Error),
+    /// Its template gives no CRD.
+    #[error("the template is not usable")]
+    Template(#[source] TemplateError),
+    /// Its flight can't be loaded.
+    #[error("{0}")]
+    Flight(String),
+    /// A mode of a later version.
+    #[error(
+        "spec.mode \"static\" is not part of this version; use standard, dynamic or subscription"
+    )]
+    Static,
+    /// What is to be applied is no object.
+    #[error("can't make {what}")]
+    Object {
+        what: &'static str,
+        #[source]
+        source: ObjectError,
+    },
+    /// The API server refused.
+    #[error("the cluster refused {what}")]
+    Cluster {
+        what: &'static str,
+        #[source]
+        source: ClusterError,
+    },
+    /// The CRD did not become usable.
+    #[error("CustomResourceDefinition \"{name}\" is not established after {} s: {why}", ESTABLISH.as_secs())]
+    NotEstablished { name: String, why: String },
+}
+
+impl AirwayError {
+    fn disposition(&self) -> Disposition {
+        match self {
+            Self::Unreadable(_) | Self::Template(_) | Self::Static => Disposition::Terminal,
+            Self::Flight(_) | Self::Object { .. } | Self::Cluster { .. } | Self::NotEstablished { .. } => {
+                Disposition::Retry
+            }
+        }
+    }
+}
+
+/// Where Airways live in the API.
+pub(crate) fn mapping() -> Mapping {
+    Mapping {
+        group: names::GROUP.into(),
+        version: names::VERSION.into(),
+        kind: "Airway".into(),
+        plural: "airways".into(),
+        namespaced: false,
+    }
+}
+
+fn crd_mapping() -> Mapping {
+    Mapping {
+        group: "apiextensions.k8s.io".into(),
+        version: "v1".into(),
+        kind: "CustomResourceDefinition".into(),
+        plural: "customresourcedefinitions".into(),
+        namespaced: false,
+    }
+}
+
+fn webhook_mapping() -> Mapping {
+    Mapping {
+        group: "admissionregistration.k8s.io".into(),
+        version: "v1".into(),
+        kind: "ValidatingWebhookConfiguration".into(),
+        plural: "validatingwebhookconfigurations".into(),
+        namespaced: false,
+    }
+}
+
+/// Brings an Airway to what it says.
+pub(crate) async fn reconcile(control: &Arc<Control>, name: &Arc<str>) -> Disposition {
+    let Some(kind) = control.kinds.get(name) else {
+        return Disposition::Wait;
+    };
+    let owner = Owner::Airway(name.clone());
+    let mut object = (*kind.airway()).clone();
+    control.hub.begin(&owner);
+    let (ready, disposition, dependencies) = if LiveMeta::of(&object).is_deleting() {
+        match remove(control, &kind, &object).await {
+            Ok(true) => {
+                control.hub.forget(&owner);
+                return Disposition::Wait;
+            }
+            Ok(false) => {
+                let words = "waiting for its instances and its CustomResourceDefinition to go";
+                (
+                    Ready::terminating(words),
+                    Disposition::After(GOING),
+                    vec![tracked_crd(name, Seen::Unseen)],
+                )
+            }
+            Err(error) => (
+                Ready::terminating(chain(&error)),
+                error.disposition(),
+                Vec::new(),
+            ),
+        }
+    } else {
+        match serve(control, &kind, name, &mut object).await {
+            Ok(dependencies) => (
+                Ready {
+                    status: true,
+                    reason: "Ready",
+                    message: "instances are served".into(),
+                },
+                Disposition::Wait,
+                dependencies,
+            ),
+            Err(error) => {
+                tracing::warn!(airway = %name, error = chain(&error), "Airway is not served as it says");
+                (Ready::error(chain(&error)), error.disposition(), Vec::new())
+            }
+        }
+    };
+    let failed = dependencies.is_empty();
+    if failed {
+        control.hub.fail(&owner, Dependencies::default());
+    } else {
+        control.hub.commit(&owner, dependencies);
+    }
+    match write_status(control, &object, &ready).await {
+        Ok(()) => disposition,
+        Err(error) => {
+            tracing::warn!(airway = %name, error = chain(&error), "can't write the Airway's status");
+            Disposition::Retry
+        }
+    }
+}
+
+/// Finalizer, CRD, flight, webhook, instances. Gives what the Airway depends on.
+async fn serve(
+    control: &Arc<Control>,
+    kind: &Arc<Kind>,
+    name: &Arc<str>,
+    object: &mut Value,
+) -> Result<Vec<Dependency>, AirwayError> {
+    let airway: Airway = serde_json::from_value(object.clone()).map_err(AirwayError::Unreadable)?;
+    if airway.spec.mode == AirwayMode::Static {
+        return Err(AirwayError::Static);
+    }
+    let template = Value::Object(airway.spec.template.to_spec());
+    let served = crd::served_kind(&template).map_err(AirwayError::Template)?;
+    let definition = crd::of_airway(&airway, &template).map_err(AirwayError::Template)?;
+    let matchers: Matchers = airway.spec.resource_access_matchers.iter().collect();
+    hold(control, object).await?;
+    let crd = apply(control, "its CustomResourceDefinition", definition).await?;
+    let crd = established(control, name, crd).await?;
+    let flight = load(control, &airway).await;
+    let mapping = instance_mapping(&served);
+    let uid = airway.metadata.uid.clone().unwrap_or_default();
+    let setup = Setup {
+        settings: settings(&airway, &mapping, &uid, matchers),
+        flight: match (&flight, kind.setup()) {
+            (Ok(flight), _) => Ok(flight.clone()),
+            // What was served before goes on being served while the new flight can't be had.
+            (Err(_), Some(before)) if before.flight.is_ok() => before.flight.clone(),
+            (Err(why), _) => Err(why.clone()),
+        },
+        skip_admission: airway.spec.skip_admission_webhook,
+        spec: hash(&object["spec"]),
+    };
+    let differs = kind.set_setup(setup);
+    let hook = apply(
+        control,
+        "its webhook configuration",
+        control.service.of_airway(name, &uid, &served),
+    )
+    .await?;
+    let crd_uid = LiveMeta::of(&crd).uid().to_owned();
+    instances::serve(control, kind, name, &mapping, &crd_uid, differs);
+    flight.map_err(AirwayError::Flight)?;
+    Ok(vec![
+        tracked_crd(name, Seen::Present(Fingerprint::of(&crd))),
+        tracked(
+            &webhook_mapping(),
+            name,
+            Seen::Present(Fingerprint::of(&hook)),
+        ),
+    ])
+}
+
+fn tracked_crd(name: &str, seen: Seen) -> Dependency {
+    tracked(&crd_mapping(), name, seen)
+}
+
+fn tracked(mapping: &Mapping, name: &str, seen: Seen) -> Dependency {
+    Dependency {
+        target: Target::new(
+            mapping.reference("", name),
+            &mapping.version,
+            &mapping.plural,
+        ),
+        role: Role::Child {
+            drift: Some(Effect::Evaluate),
+            status: None,
+        },
+        seen,
+    }
+}
+
+fn instance_mapping(served: &ServedKind) -> Mapping {
+    Mapping {
+        group: served.group.clone(),
+        version: served.version.clone(),
+        kind: served.kind.clone(),
+        plural: served.plural.clone(),
+        namespaced: served.namespaced,
+    }
+}
+
+fn settings(airway: &Airway, mapping: &Mapping, uid: &str, matchers: Matchers) -> InstanceSettings {
+    let spec = &airway.spec;
+    InstanceSettings {
+        mapping: mapping.clone(),
+        owner: Some(OwnerReference {
+            api_version: format!("{}/{}", names::GROUP, names::VERSION),
+            kind: "Airway".into(),
+            name: airway.metadata.name.clone().unwrap_or_default(),
+            uid: uid.to_owned(),
+            block_owner_deletion: Some(true),
+            controller: None,
+        }),
+        object_path: spec.object_path.clone(),
+        cluster_access: spec.cluster_access,
+        matchers,
+        bounds: Bounds {
+            time: spec.time_limit(),
+            memory: spec.memory_bytes(),
+            ..Bounds::default()
+        },
+        mode: spec.mode,
+        drift_interval: spec.drift_interval(),
+        history_cap: spec.history_cap(),
+        prune: PruneOptions {
+            crds: spec.prune.crds,
+            namespaces: spec.prune.namespaces,
+        },
+    }
+}
+
+/// Loads the Airway's flight: fetched anew, since a location without a checksum may hold something else by now.
+pub(crate) async fn load(control: &Control, airway: &Airway) -> Result<LoadedFlight, String> {
+    let urls = &airway.spec.wasm_urls;
+    let location: Location = urls
+        .flight
+        .parse()
+        .map_err(|error| format!("spec.wasmUrls.flight is no location: {}", chain(&error)))?;
+    control
+        .engine
+        .load(&location, urls.flight_checksum.as_deref(), true)
+        .await
+        .map_err(|error: EngineError| error.chain())
+}
+
+async fn hold(control: &Control, object: &mut Value) -> Result<(), AirwayError> {
+    let edit = MetadataEdit {
+        add_finalizer: Some(names::FINALIZER_AIRWAY.into()),
+        ..MetadataEdit::default()
+    };
+    let refused = |source| AirwayError::Cluster {
+        what: "its finalizer",
+        source,
+    };
+    if let Some(stored) = control
+        .engine
+        .cluster()
+        .edit_metadata(&mapping(), &LiveMeta::of(object), &edit)
+        .await
+        .map_err(refused)?
+    {
+        *object = stored;
+    }
+    Ok(())
+}
+
+async fn apply(
+    control: &Control,
+    what: &'static str,
+    value: Value,
+) -> Result<Value, AirwayError> {
+    let object =
+        Object::try_from(value).map_err(|source| AirwayError::Object { what, source })?;
+    let options = ApplyOptions {
+        force: true,
+        ..ApplyOptions::default()
+    };
+    let applied = control.engine.cluster().apply(&object, &options).await;
+    Ok(applied
+        .map_err(|source| AirwayError::Cluster { what, source })?
+        .live)
+}
+
+/// Waits until the CRD serves its kind; gives it as it is then.
+async fn established(control: &Control, name: &str, mut crd: Value) -> Result<Value, AirwayError> {
+    let start = tokio::time::Instant::now();
+    let mut pause = Duration::from_millis(20);
+    loop {
+        match condition(&crd, "Established") {
+            Some(("True", _))
+                if condition(&crd, "NamesAccepted").is_none_or(|(status, _)| status == "True") =>
+            {
+                return Ok(crd);
+            }
+            _ if start.elapsed() > ESTABLISH => {
+                let why = condition(&crd, "NamesAccepted")
+                    .map_or("no word of it", |(_, message)| message)
+                    .to_owned();
+                return Err(AirwayError::NotEstablished {
+                    name: name.to_owned(),
+                    why,
+                });
+            }
+            _ => {}
+        }
+        if let Some(("False", message)) = condition(&crd, "NamesAccepted") {
+            return Err(AirwayError::NotEstablished {
+                name: name.to_owned(),
+                why: message.to_owned(),
+            });
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(500));
+        let refused = |source| AirwayError::Cluster {
+            what: "a look at its CustomResourceDefinition",
+            source,
+        };
+        match control
+            .engine
+            .cluster()
+            .get(&crd_mapping(), "", name)
+            .await
+            .map_err(refused)?
+        {
+            Some(now) => crd = now,
+            None => {
+                return Err(AirwayError::NotEstablished {
+                    name: name.to_owned(),
+                    why: "it was deleted meanwhile".into(),
+                });
+            }
+        }
+    }
+}
+
+fn condition<'a>(object: &'a Value, kind: &str) -> Option<(&'a str, &'a str)> {
+    let conditions = object.pointer("/status/conditions")?.as_array()?;
+    let found = conditions
+        .iter()
+        .find(|condition| condition["type"] == kind)?;
+    Some((
+        found["status"].as_str()?,
+        found["message"].as_str().unwrap_or_default(),
+    ))
+}
+
+/// Removes what the Airway made; true when all of it is gone and the Airway was let go.
+async fn remove(control: &Control, kind: &Kind, object: &Value) -> Result<bool, AirwayError> {
+    let live = LiveMeta::of(object);
+    let name = live.name();
+    let cluster = control.engine.cluster();
+    let refused = |what| move |source| AirwayError::Cluster { what, source };
+    if !live.finalizers().contains(&names::FINALIZER_AIRWAY) {
+        kind.stop();
+        return Ok(true);
+    }
+    let ours = |meta: &LiveMeta| {
+        meta.owner_references()
+            .iter()
+            .any(|owner| owner["uid"] == live.uid())
+    };
+    let hooks = webhook_mapping();
+    if let Some(hook) = cluster
+        .metadata(&hooks, "", name)
+        .await
+        .map_err(refused("a look at its webhook configuration"))?
+        && ours(&hook)
+    {
+        cluster
+            .delete(&hooks, "", name, hook.uid(), None, Propagation::Background)
+            .await
+            .map_err(refused("the removal of its webhook configuration"))?;
+    }
+    let crds = crd_mapping();
+    if let Some(crd) = cluster
+        .metadata(&crds, "", name)
+        .await
+        .map_err(refused("a look at its CustomResourceDefinition"))?
+        && ours(&crd)
+    {
+        let deleted = if crd.is_deleting() {
+            Deleted::Pending
+        } else {
+            cluster
+                .delete(&crds, "", name, crd.uid(), None, Propagation::Foreground)
+                .await
+                .map_err(refused("the removal of its CustomResourceDefinition"))?
+        };
+        if deleted == Deleted::Pending {
+            return Ok(false);
+        }
+    }
+    let edit = MetadataEdit {
+        remove_finalizer: Some(names::FINALIZER_AIRWAY.into()),
+        ..MetadataEdit::default()
+    };
+    match cluster.edit_metadata(&mapping(), &live, &edit).await {
+        Ok(_) => {}
+        // Our status write moved it on: the watch brings the newer one and this is done again.
+        Err(error) if error.kind() == ErrorKind::Stale => {
+            let now = cluster
+                .metadata(&mapping(), "", name)
+                .await
+                .map_err(refused("a look at it"))?;
+            if let Some(now) = now.filter(|now| now.uid() == live.uid()) {
+                cluster
+                    .edit_metadata(&mapping(), &now, &edit)
+                    .await
+                    .map_err(refused("the removal of its finalizer"))?;
+            }
+        }
+        Err(error) => return Err(refused("the removal of its finalizer")(error)),
+    }
+    kind.stop();
+    Ok(true)
+}
+
+async fn write_status(
+    control: &Control,
+    object: &Value,
+    ready: &Ready,
+) -> Result<(), ClusterError> {
+    let cluster = control.engine.cluster();
+    let mut object = object.clone();
+    for _ in 0..3 {
+        let live = LiveMeta::of(&object);
+        let stored = object.get("status").cloned().unwrap_or(Value::Null);
+        let now = jiff::Timestamp::now()
+            .strftime("%Y-%m-%dT%H:%M:%SZ")
+            .to_string();
+        let generation = live.generation().unwrap_or(0);
+        let Some(next) = status::next(&stored, None, ready, generation, &now) else {
+            return Ok(());
+        };
+        match cluster
+            .replace_status(&mapping(), "", live.name(), &next, live.resource_version())
+            .await
+        {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::Stale => {
+                match cluster.get(&mapping(), "", live.name()).await? {
+                    Some(newer) if LiveMeta::of(&newer).uid() == live.uid() => {
+                        if LiveMeta::of(&newer).generation() != live.generation() {
+                            return Ok(());
+                        }
+                        object = newer;
+                    }
+                    _ => return Ok(()),
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

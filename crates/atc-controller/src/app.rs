@@ -1,0 +1,376 @@
+//! Starts everything in order, keeps it running, ends it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use atc_engine::disposition::{Disposition, backoff};
+use atc_engine::error::chain;
+use atc_engine::release::cluster::{
+    ApplyOptions, Cluster, ClusterError, ClusterOptions, EstablishError, Mapping, Propagation,
+};
+use atc_engine::release::object::{Object, ObjectError};
+use atc_engine::watch::{Cause as WakeCause, Wake, WatchHub};
+use atc_engine::{Engine, EngineOptions};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::airway;
+use crate::bootstrap::{self, WebhookService};
+use crate::control::Control;
+use crate::health::{Health, SILENCE};
+use crate::instances;
+use crate::kinds::Kinds;
+use crate::objects::{self, Sink};
+use crate::owner::Owner;
+use crate::queue::{Cause, Limits, SharedQueue, Work};
+use crate::review;
+use crate::webhook::{self, TlsFiles};
+
+/// How a controller is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// HTTPS port.
+    pub port: u16,
+    /// Runs at once; half of them for one Airway at most.
+    pub concurrency: usize,
+    /// Folder for modules, fetched and precompiled.
+    pub cache_dir: PathBuf,
+    /// Certificate files.
+    pub tls: TlsFiles,
+    /// Name of the Service through which the API server reaches us.
+    pub service_name: String,
+    /// Its namespace.
+    pub service_namespace: String,
+    /// Its port.
+    pub service_port: u16,
+}
+
+/// Why a controller ended.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// The CA file can't be read.
+    #[error("can't read the CA file \"{}\"", path.display())]
+    Ca {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The engine can't be set up.
+    #[error("can't start the engine")]
+    Engine(#[source] atc_engine::EngineError),
+    /// The HTTPS server ended.
+    #[error("can't serve HTTPS on port {port}")]
+    Server {
+        /// Which.
+        port: u16,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Requests in flight to the API server: beyond 16 the client's own cost grows and nothing gets faster (measured).
+const IN_FLIGHT: usize = 16;
+/// How long one of our own CRDs may take to be served before the installation is tried again.
+const ESTABLISH: Duration = Duration::from_secs(30);
+/// What is running when the process stops may take so long to end.
+const DRAIN: Duration = Duration::from_secs(5);
+/// The webhooks of ours are deleted within this time at the end, or stay.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// Runs a controller until `stop` is cancelled.
+///
+/// # Errors
+/// What keeps it from running at all; what may pass is waited for, and said by `/ready`.
+pub async fn run(
+    client: kube::Client,
+    settings: Settings,
+    stop: CancellationToken,
+) -> Result<(), AppError> {
+    let ca = tokio::fs::read(&settings.tls.ca)
+        .await
+        .map_err(|source| AppError::Ca {
+            path: settings.tls.ca.clone(),
+            source,
+        })?;
+    let cluster = Cluster::new(
+        client.clone(),
+        ClusterOptions {
+            in_flight: IN_FLIGHT,
+            ..ClusterOptions::default()
+        },
+    );
+    let options = EngineOptions {
+        cache_dir: Some(settings.cache_dir.clone()),
+        evaluations: settings.concurrency,
+        ..EngineOptions::default()
+    };
+    let engine = Engine::new(cluster.clone(), options).map_err(AppError::Engine)?;
+    let service = WebhookService {
+        name: settings.service_name.clone(),
+        namespace: settings.service_namespace.clone(),
+        port: settings.service_port,
+        ca_bundle: ca,
+        username: review::own_name(client.clone(), &stop).await,
+    };
+    let control = Arc::new(Control {
+        engine,
+        hub: WatchHub::new(client),
+        queue: SharedQueue::new(Limits::new(settings.concurrency)),
+        kinds: Kinds::default(),
+        service,
+        health: Health::default(),
+        stop: stop.clone(),
+    });
+    let server = tokio::spawn(webhook::serve(
+        control.clone(),
+        settings.port,
+        settings.tls.clone(),
+    ));
+    let worker = tokio::spawn(work(control.clone()));
+    tokio::spawn(wake(control.clone()));
+    tokio::spawn(start(control.clone()));
+
+    let ended = tokio::select! {
+        () = stop.cancelled() => None,
+        ended = server => Some(ended),
+    };
+    stop.cancel();
+    let _ = tokio::time::timeout(DRAIN, worker).await;
+    let _ = tokio::time::timeout(FAREWELL, farewell(&control)).await;
+    match ended {
+        Some(Ok(Err(source))) => Err(AppError::Server {
+            port: settings.port,
+            source,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Installs what must be there, however long it takes, then watches Airways.
+async fn start(control: Arc<Control>) {
+    let mut failures = 0;
+    while let Err(error) = install(&control).await {
+        failures += 1;
+        let why = chain(&error);
+        tracing::warn!(error = why, "can't install CRDs and webhooks, trying again");
+        control.health.installing(Some(why));
+        let pause = backoff(failures, rand::random()).min(Duration::from_secs(5));
+        tokio::select! {
+            () = control.stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+    control.health.installing(None);
+    tracing::info!("CRDs and webhooks are installed");
+    let sink = AirwaySink {
+        control: control.clone(),
+    };
+    let client = control.engine.cluster().client().clone();
+    objects::run(client, airway::mapping(), &sink, control.stop.clone()).await;
+}
+
+/// Why our own CRDs and webhooks are not there.
+#[derive(Debug, thiserror::Error)]
+enum InstallError {
+    #[error("can't write a CustomResourceDefinition of ours as JSON")]
+    Write(#[source] serde_json::Error),
+    #[error("can't make an object of ours")]
+    Object(#[source] ObjectError),
+    #[error("can't install it")]
+    Cluster(#[source] ClusterError),
+    #[error("our kinds are not served")]
+    Served(#[source] EstablishError),
+}
+
+async fn install(control: &Control) -> Result<(), InstallError> {
+    let cluster = control.engine.cluster();
+    let options = ApplyOptions {
+        force: true,
+        ..ApplyOptions::default()
+    };
+    let crds = bootstrap::crds().map_err(InstallError::Write)?;
+    for value in crds {
+        let object = Object::try_from(value).map_err(InstallError::Object)?;
+        cluster
+            .apply(&object, &options)
+            .await
+            .map_err(InstallError::Cluster)?;
+        cluster
+            .wait_established(object.name(), ESTABLISH)
+            .await
+            .map_err(InstallError::Served)?;
+    }
+    // The webhooks fail closed: they come only when our kinds are served.
+    for value in control.service.configurations() {
+        let object = Object::try_from(value).map_err(InstallError::Object)?;
+        cluster
+            .apply(&object, &options)
+            .await
+            .map_err(InstallError::Cluster)?;
+    }
+    Ok(())
+}
+
+/// Takes the webhooks for everybody away, so that nothing waits for a process that is gone.
+async fn farewell(control: &Control) {
+    let mapping = Mapping {
+        group: "admissionregistration.k8s.io".into(),
+        version: "v1".into(),
+        kind: "ValidatingWebhookConfiguration".into(),
+        plural: "validatingwebhookconfigurations".into(),
+        namespaced: false,
+    };
+    let cluster = control.engine.cluster();
+    for name in [bootstrap::AIRWAY_WEBHOOK, bootstrap::FLIGHT_WEBHOOK] {
+        let gone = match cluster.metadata(&mapping, "", name).await {
+            Ok(Some(live)) => cluster
+                .delete(
+                    &mapping,
+                    "",
+                    name,
+                    live.uid(),
+                    None,
+                    Propagation::Background,
+                )
+                .await
+                .map(drop),
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = gone {
+            tracing::warn!(
+                name,
+                error = chain(&error),
+                "can't remove a webhook configuration"
+            );
+        }
+    }
+}
+
+struct AirwaySink {
+    control: Arc<Control>,
+}
+
+impl Sink for AirwaySink {
+    fn upsert(&self, reference: atc_api::ResourceRef, object: Value) {
+        let name: Arc<str> = reference.name.as_str().into();
+        if self.control.kinds.upsert(&name, object) {
+            self.control
+                .edited(&Owner::Airway(name), reference.to_string());
+        }
+    }
+
+    fn remove(&self, reference: &atc_api::ResourceRef) {
+        let owner = Owner::Airway(reference.name.as_str().into());
+        if let Some(kind) = self.control.kinds.remove(&reference.name) {
+            kind.stop();
+            for target in kind.references() {
+                let instance = Owner::Instance {
+                    airway: reference.name.as_str().into(),
+                    target,
+                };
+                self.control.queue.forget(&instance);
+                self.control.hub.forget(&instance);
+            }
+        }
+        self.control.queue.forget(&owner);
+        self.control.hub.forget(&owner);
+    }
+
+    fn synced(&self) {
+        self.control.health.airways_listed();
+    }
+
+    fn alive(&self, at: Instant) {
+        self.control.health.airways_alive(at);
+    }
+}
+
+/// Turns wakes of the watches into work.
+async fn wake(control: Arc<Control>) {
+    loop {
+        let wake = tokio::select! {
+            () = control.stop.cancelled() => return,
+            wake = control.hub.next() => wake,
+        };
+        let what = wake.cause.to_string();
+        // Only changes of what the owner made itself are paced: it may be the cause of them.
+        let cause = if control.is_own(&wake) {
+            Cause::Child(what)
+        } else {
+            Cause::Input(what)
+        };
+        control.queue.push(&wake.owner, wake.effect, cause);
+    }
+}
+
+/// Runs what is due until the process stops; then waits for what is running.
+async fn work(control: Arc<Control>) {
+    let mut runs = tokio::task::JoinSet::new();
+    loop {
+        let (owner, work) = tokio::select! {
+            () = control.stop.cancelled() => break,
+            Some(_) = runs.join_next() => continue,
+            next = control.queue.next() => next,
+        };
+        let control = control.clone();
+        runs.spawn(async move {
+            let run = tokio::spawn(one(control.clone(), owner.clone(), work));
+            let disposition = run.await.unwrap_or_else(|error| {
+                tracing::error!(owner = %owner, %error, "a run broke down; it is tried again");
+                Disposition::Retry
+            });
+            control.queue.done(&owner, disposition);
+        });
+    }
+    while runs.join_next().await.is_some() {}
+}
+
+async fn one(control: Arc<Control>, owner: Owner, work: Work) -> Disposition {
+    match &owner {
+        Owner::Airway(name) => airway::reconcile(&control, name).await,
+        Owner::Instance { airway, target } => instances::run(&control, airway, target, &work).await,
+    }
+}
+
+impl Control {
+    /// `Ok` when work can be done, else why not.
+    pub(crate) fn readiness(&self, now: Instant) -> Result<(), String> {
+        let silent = self
+            .hub
+            .health()
+            .into_iter()
+            .find(|watch| watch.silence > SILENCE)
+            .map(|watch| {
+                let fault = watch.fault.map_or_else(
+                    || "no word from the API server".into(),
+                    |fault| fault.message,
+                );
+                format!(
+                    "the watch of {} has been silent for {} s: {fault}",
+                    watch.resource.group_kind,
+                    watch.silence.as_secs()
+                )
+            });
+        self.health.ready(now, silent)
+    }
+
+    /// Whether a wake was caused by what the owner made itself, or by what its children's readiness rests on.
+    fn is_own(&self, wake: &Wake<Owner>) -> bool {
+        let WakeCause::Object(changed) = &wake.cause else {
+            return true;
+        };
+        match &wake.owner {
+            Owner::Airway(_) => true,
+            Owner::Instance { airway, target } => self
+                .kinds
+                .get(airway)
+                .and_then(|kind| kind.instance(target))
+                .is_some_and(|instance| instance.made(changed)),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The CRDs and webhook configurations to install, as values.
+
+use atc_api::names::{GROUP, VERSION};
+use base64::Engine as _;
+use serde_json::{Value, json};
+
+use crate::crd::ServedKind;
+
+/// Where the API server reaches our webhooks.
+#[derive(Clone, Debug)]
+pub struct WebhookService {
+    /// Service name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its port.
+    pub port: u16,
+    /// PEM of the CA that signed our certificate.
+    pub ca_bundle: Vec<u8>,
+    /// Our own user name: what we write is not reviewed by ourselves.
+    pub username: String,
+}
+
+/// Name of the configuration that reviews Airways.
+pub const AIRWAY_WEBHOOK: &str = "atc-airway";
+/// Name of the configuration that reviews Flights and ClusterFlights.
+pub const FLIGHT_WEBHOOK: &str = "atc-flight";
+
+/// The three CRDs, in the order of their installation.
+pub fn crds() -> Result<Vec<Value>, serde_json::Error> {
+    atc_api::airway::crds()
+        .iter()
+        .map(|crd| {
+            let mut value = serde_json::to_value(crd)?;
+            value["apiVersion"] = "apiextensions.k8s.io/v1".into();
+            value["kind"] = "CustomResourceDefinition".into();
+            Ok(value)
+        })
+        .collect()
+}
+
+impl WebhookService {
+    fn client_config(&self, path: &str) -> Value {
+        json!({
+            "service": {"name": self.name, "namespace": self.namespace, "port": self.port, "path": path},
+            "caBundle": base64::engine::general_purpose::STANDARD.encode(&self.ca_bundle),
+        })
+    }
+
+    /// CEL that is false for our own writes. The name is our own by the API server's word, so another service account
+    /// name is no trouble.
+    fn not_ourselves(&self) -> Value {
+        let name = self.username.replace('\\', "\\\\").replace('\'', "\\'");
+        json!([{"name": "not-the-atc", "expression": format!("request.userInfo.username != '{name}'")}])
+    }
+
+    fn webhook(&self, name: &str, path: &str, rules: Value, timeout: u8) -> Value {
+        json!({
+            "name": name,
+            "clientConfig": self.client_config(path),
+            "rules": rules,
+            "failurePolicy": "Fail",
+            "matchPolicy": "Equivalent",
+            "sideEffects": "None",
+            "timeoutSeconds": timeout,
+            "admissionReviewVersions": ["v1"],
+            "matchConditions": self.not_ourselves(),
+        })
+    }
+
+    /// The configurations that stand as long as we run.
+    pub fn configurations(&self) -> Vec<Value> {
+        let rule = |resources: Value, scope: &str| json!([{"apiGroups": [GROUP], "apiVersions": [VERSION], "operations": ["CREATE", "UPDATE"], "resources": resources, "scope": scope}]);
+        vec![
+            configuration(
+                AIRWAY_WEBHOOK,
+                self.webhook(
+                    "airways.yoke.cd",
+                    "/validations/airways.yoke.cd",
+                    rule(json!(["airways"]), "Cluster"),
+                    30,
+                ),
+            ),
+            configuration(
+                FLIGHT_WEBHOOK,
+                self.webhook(
+                    "flights.yoke.cd",
+                    "/validations/flights.yoke.cd",
+                    rule(json!(["flights", "clusterflights"]), "*"),
+                    30,
+                ),
+            ),
+        ]
+    }
+
+    /// The configuration that reviews instances of an Airway's kind; owned by the Airway.
+    ///
+    /// Writes through other served versions are converted and reviewed too (`matchPolicy: Equivalent`).
+    pub fn of_airway(&self, airway: &str, uid: &str, served: &ServedKind) -> Value {
+        let rules = json!([{
+            "apiGroups": [served.group],
+            "apiVersions": [served.version],
+            "operations": ["CREATE", "UPDATE"],
+            "resources": [served.plural],
+            "scope": if served.namespaced { "Namespaced" } else { "Cluster" },
+        }]);
+        let mut value = configuration(
+            airway,
+            self.webhook(
+                airway,
+                &format!("/validations/{airway}"),
+                rules,
+                INSTANCE_TIMEOUT,
+            ),
+        );
+        value["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": format!("{GROUP}/{VERSION}"),
+            "kind": "Airway",
+            "name": airway,
+            "uid": uid,
+            "blockOwnerDeletion": true,
+        }]);
+        value
+    }
+}
+
+/// Seconds that the API server waits for the review of an instance: as in the existing tool. Our own limit for a run at
+/// admission is shorter, so that a denial has our words.
+pub const INSTANCE_TIMEOUT: u8 = 10;
+
+fn configuration(name: &str, webhook: Value) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [webhook],
+    })
+}

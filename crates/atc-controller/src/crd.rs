@@ -1,0 +1,248 @@
+//! Airway → the CustomResourceDefinition of its kind, as a value.
+//!
+//! What a template lacks for the controller's sake is added (the status subresource, `status.conditions`); what it says
+//! is kept, `scale` and other subresources included.
+
+use atc_api::Airway;
+use atc_api::names::{GROUP, VERSION};
+use serde_json::{Map, Value, json};
+
+/// Why a template gives no CRD. Each names the field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// The Airway must bear its CRD's name.
+    #[error(
+        "metadata.name is \"{name}\" but must be \"{wanted}\", the plural and group of spec.template"
+    )]
+    Name {
+        /// The Airway's.
+        name: String,
+        /// `<plural>.<group>`.
+        wanted: String,
+    },
+    /// Exactly one version must be stored.
+    #[error(
+        "spec.template.versions has {count} versions with storage: true, but must have exactly one"
+    )]
+    Storage {
+        /// How many say so.
+        count: usize,
+    },
+    /// A part is not of the form that it must have.
+    #[error("spec.template.{path} {why}")]
+    Shape {
+        /// Dotted path below the template.
+        path: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// What a kind is called, from an Airway's template.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ServedKind {
+    /// API group.
+    pub group: String,
+    /// The stored version: what the flight sees.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+    /// Plural, as in URLs.
+    pub plural: String,
+    /// Whether instances live in namespaces.
+    pub namespaced: bool,
+}
+
+fn text<'a>(value: &'a Value, path: &[&str]) -> Option<&'a str> {
+    path.iter()
+        .try_fold(value, |value, key| value.get(key))?
+        .as_str()
+}
+
+fn shape(path: impl Into<String>, why: impl Into<String>) -> TemplateError {
+    TemplateError::Shape {
+        path: path.into(),
+        why: why.into(),
+    }
+}
+
+/// What the template calls its kind.
+pub fn served_kind(template: &Value) -> Result<ServedKind, TemplateError> {
+    let need = |path: &[&str]| {
+        text(template, path)
+            .map(str::to_owned)
+            .ok_or_else(|| shape(path.join("."), "is missing or no text"))
+    };
+    let versions = template
+        .get("versions")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let stored: Vec<&Value> = versions
+        .iter()
+        .filter(|v| v.get("storage") == Some(&Value::Bool(true)))
+        .collect();
+    let [stored] = stored.as_slice() else {
+        return Err(TemplateError::Storage {
+            count: stored.len(),
+        });
+    };
+    Ok(ServedKind {
+        group: need(&["group"])?,
+        version: text(stored, &["name"])
+            .ok_or_else(|| shape("versions", "has a version without a name"))?
+            .to_owned(),
+        kind: need(&["names", "kind"])?,
+        plural: need(&["names", "plural"])?,
+        namespaced: need(&["scope"])? == "Namespaced",
+    })
+}
+
+/// The CRD to apply for an Airway.
+pub fn of_airway(airway: &Airway, template: &Value) -> Result<Value, TemplateError> {
+    let served = served_kind(template)?;
+    let name = airway.metadata.name.clone().unwrap_or_default();
+    let wanted = format!("{}.{}", served.plural, served.group);
+    if name != wanted {
+        return Err(TemplateError::Name { name, wanted });
+    }
+    let mut spec = template.clone();
+    for (at, version) in spec
+        .get_mut("versions")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
+        complete_version(version, at)?;
+    }
+    Ok(json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": name,
+            "ownerReferences": [{
+                "apiVersion": format!("{GROUP}/{VERSION}"),
+                "kind": "Airway",
+                "name": name,
+                "uid": airway.metadata.uid.clone().unwrap_or_default(),
+                "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": spec,
+    }))
+}
+
+fn object_at<'a>(
+    parent: &'a mut Map<String, Value>,
+    key: &str,
+    path: &str,
+) -> Result<&'a mut Map<String, Value>, TemplateError> {
+    let value = parent.entry(key.to_owned()).or_insert(Value::Null);
+    if value.is_null() {
+        *value = Value::Object(Map::new());
+    }
+    value
+        .as_object_mut()
+        .ok_or_else(|| shape(path, "is no object"))
+}
+
+fn complete_version(version: &mut Value, at: usize) -> Result<(), TemplateError> {
+    let path = format!("versions[{at}]");
+    let version = version
+        .as_object_mut()
+        .ok_or_else(|| shape(&*path, "is no object"))?;
+    let subresources = object_at(version, "subresources", &format!("{path}.subresources"))?;
+    subresources.insert("status".into(), json!({}));
+    let schema = object_at(version, "schema", &format!("{path}.schema"))?;
+    let path = format!("{path}.schema.openAPIV3Schema");
+    let root = object_at(schema, "openAPIV3Schema", &path)?;
+    root.entry("type").or_insert_with(|| "object".into());
+    if let Some(required) = root.get_mut("required").and_then(Value::as_array_mut) {
+        // Whoever creates an instance cannot set its status.
+        required.retain(|name| name != "status");
+        if required.is_empty() {
+            root.remove("required");
+        }
+    }
+    let properties = object_at(root, "properties", &format!("{path}.properties"))?;
+    let path = format!("{path}.properties.status");
+    let status = object_at(properties, "status", &path)?;
+    match status.get("type") {
+        None => {
+            status.insert("type".into(), "object".into());
+        }
+        Some(kind) if kind == "object" => {}
+        Some(kind) => {
+            return Err(shape(
+                format!("{path}.type"),
+                format!("is {kind} but must be \"object\""),
+            ));
+        }
+    }
+    let fields = object_at(status, "properties", &format!("{path}.properties"))?;
+    match fields.get("conditions") {
+        None => {
+            fields.insert("conditions".into(), conditions_schema());
+            Ok(())
+        }
+        Some(present) => conditions_fit(present, &format!("{path}.properties.conditions")),
+    }
+}
+
+/// The schema of a condition list, as the existing tool adds it.
+pub fn conditions_schema() -> Value {
+    json!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["type", "status", "lastTransitionTime", "reason", "message"],
+            "properties": {
+                "type": {"type": "string"},
+                "status": {"type": "string"},
+                "reason": {"type": "string"},
+                "message": {"type": "string"},
+                "lastTransitionTime": {"type": "string", "format": "date-time"},
+                "observedGeneration": {"type": "integer", "format": "int64"},
+            },
+        },
+    })
+}
+
+/// Whether a list of conditions as the controller writes it can be stored there.
+fn conditions_fit(schema: &Value, path: &str) -> Result<(), TemplateError> {
+    let keeps = |value: &Value| {
+        value.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true))
+    };
+    if keeps(schema) && schema.get("type").is_none() {
+        return Ok(());
+    }
+    if text(schema, &["type"]) != Some("array") {
+        return Err(shape(format!("{path}.type"), "must be \"array\""));
+    }
+    let items = schema.get("items").unwrap_or(&Value::Null);
+    if keeps(items) {
+        return Ok(());
+    }
+    if text(items, &["type"]) != Some("object") {
+        return Err(shape(format!("{path}.items.type"), "must be \"object\""));
+    }
+    for (field, kind) in [
+        ("type", "string"),
+        ("status", "string"),
+        ("reason", "string"),
+        ("message", "string"),
+        ("lastTransitionTime", "string"),
+        ("observedGeneration", "integer"),
+    ] {
+        if text(items, &["properties", field, "type"]) != Some(kind) {
+            return Err(shape(
+                format!("{path}.items.properties.{field}"),
+                format!("is missing or of another type than \"{kind}\""),
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! Instances of an Airway's kind: their watch, their runs.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use atc_api::ResourceRef;
+use atc_engine::disposition::Disposition;
+use atc_engine::instance::{InstanceReport, InstanceRequest};
+use atc_engine::observer::Watched;
+use atc_engine::release::cluster::Mapping;
+use atc_engine::watch::Effect;
+use serde_json::Value;
+
+use crate::control::Control;
+use crate::kinds::Kind;
+use crate::objects::{self, Sink};
+use crate::owner::Owner;
+use crate::queue::Work;
+
+/// Watches the instances, if they are not watched already; evaluates all of them where `differs` says that they may come
+/// out differently.
+pub(crate) fn serve(
+    control: &Arc<Control>,
+    kind: &Arc<Kind>,
+    airway: &Arc<str>,
+    mapping: &Mapping,
+    crd_uid: &str,
+    differs: bool,
+) {
+    if let Some(stop) = kind.watch(mapping, crd_uid, &control.stop) {
+        tracing::info!(%airway, version = mapping.version, "serving instances");
+        let (control, kind, airway, mapping) = (
+            control.clone(),
+            kind.clone(),
+            airway.clone(),
+            mapping.clone(),
+        );
+        tokio::spawn(async move {
+            let client = control.engine.cluster().client().clone();
+            let sink = InstanceSink {
+                control,
+                kind,
+                airway,
+            };
+            objects::run(client, mapping, &sink, stop).await;
+        });
+    } else if differs {
+        for target in kind.references() {
+            control.edited(
+                &Owner::Instance {
+                    airway: airway.clone(),
+                    target,
+                },
+                format!("Airway {airway}"),
+            );
+        }
+    }
+}
+
+struct InstanceSink {
+    control: Arc<Control>,
+    kind: Arc<Kind>,
+    airway: Arc<str>,
+}
+
+impl InstanceSink {
+    fn owner(&self, target: &ResourceRef) -> Owner {
+        Owner::Instance {
+            airway: self.airway.clone(),
+            target: target.clone(),
+        }
+    }
+}
+
+impl Sink for InstanceSink {
+    fn upsert(&self, reference: ResourceRef, object: Value) {
+        if self.kind.upsert(&reference, object) {
+            self.control
+                .edited(&self.owner(&reference), reference.to_string());
+        }
+    }
+
+    fn remove(&self, reference: &ResourceRef) {
+        let owner = self.owner(reference);
+        self.kind.remove(reference);
+        self.control.queue.forget(&owner);
+        self.control.hub.forget(&owner);
+    }
+
+    fn synced(&self) {}
+
+    fn alive(&self, _: Instant) {}
+}
+
+/// One run of an instance.
+pub(crate) async fn run(
+    control: &Arc<Control>,
+    airway: &Arc<str>,
+    target: &ResourceRef,
+    work: &Work,
+) -> Disposition {
+    let owner = Owner::Instance {
+        airway: airway.clone(),
+        target: target.clone(),
+    };
+    let known = control
+        .kinds
+        .get(airway)
+        .and_then(|kind| Some((kind.setup()?, kind.instance(target)?)));
+    let Some((setup, instance)) = known else {
+        control.hub.forget(&owner);
+        return Disposition::Wait;
+    };
+    let started = Instant::now();
+    let mut memory = instance.memory.lock().await;
+    let object = instance.object();
+    let observer = Watched::new(control.hub.clone(), owner.clone());
+    let request = InstanceRequest {
+        object: &object,
+        settings: &setup.settings,
+        flight: setup.flight.as_ref().map_err(String::as_str),
+    };
+    let report = match work.effect {
+        Effect::Evaluate => {
+            control
+                .engine
+                .instance(&request, &mut memory, &observer)
+                .await
+        }
+        Effect::StatusOnly => control.engine.look(&request, &mut memory, &observer).await,
+    };
+    log(target, work, &report, started);
+    if report.gone {
+        control.hub.forget(&owner);
+    }
+    report.disposition
+}
+
+/// One line a run: what woke it, what it did, how it stands. Debug level for runs that did nothing.
+fn log(target: &ResourceRef, work: &Work, report: &InstanceReport, started: Instant) {
+    let names = |list: &[ResourceRef]| {
+        list.iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let (instance, woken_by) = (target.to_string(), work.cause.to_string());
+    let takeoff = &report.takeoff;
+    match &report.failure {
+        Some(error) => tracing::warn!(instance, woken_by, elapsed_ms, error, "instance failed"),
+        None if takeoff.written.is_empty()
+            && takeoff.pruned.is_empty()
+            && takeoff.orphaned.is_empty()
+            && report.stored.is_none()
+            && !report.gone =>
+        {
+            tracing::debug!(
+                instance,
+                woken_by,
+                elapsed_ms,
+                "instance is as it should be"
+            );
+        }
+        None => tracing::info!(
+            instance,
+            woken_by,
+            elapsed_ms,
+            applied = names(&takeoff.written),
+            pruned = names(&takeoff.pruned),
+            orphaned = names(&takeoff.orphaned),
+            ready = report.ready.reason,
+            message = report.ready.message,
+            gone = report.gone,
+            "instance evaluated"
+        ),
+    }
+}

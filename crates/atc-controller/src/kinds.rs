@@ -1,0 +1,278 @@
+//! What is known of each Airway and its instances while the process runs.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use atc_api::ResourceRef;
+use atc_engine::instance::{InstanceMemory, InstanceSettings};
+use atc_engine::memory::{AppliedChildren, Memory, Verdicts};
+use atc_engine::{LoadedFlight, release::cluster::Mapping};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::webhook::review::significant;
+
+/// How an Airway's instances are served at present.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    /// Settings of every evaluation.
+    pub(crate) settings: InstanceSettings,
+    /// The flight, or why there is none.
+    pub(crate) flight: Result<LoadedFlight, String>,
+    /// Whether admission lets every instance pass.
+    pub(crate) skip_admission: bool,
+    /// Hash of the Airway's spec: a change of it evaluates every instance.
+    pub(crate) spec: u64,
+}
+
+/// One instance.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    object: RwLock<Arc<Value>>,
+    /// Hash of what the object says, for telling an edit from an echo of our own writes.
+    said: Mutex<u64>,
+    /// Held by the one run that is on.
+    pub(crate) memory: tokio::sync::Mutex<InstanceMemory>,
+    applied: AppliedChildren,
+    verdicts: Verdicts,
+}
+
+impl Instance {
+    fn new(object: Value, verdicts: Verdicts) -> Self {
+        let mut memory = InstanceMemory::default();
+        memory.release.verdicts = verdicts.clone();
+        Self {
+            said: Mutex::new(fingerprint(&object)),
+            object: RwLock::new(Arc::new(object)),
+            applied: memory.release.applied.clone(),
+            verdicts,
+            memory: tokio::sync::Mutex::new(memory),
+        }
+    }
+
+    /// The object as the watch showed it last.
+    pub(crate) fn object(&self) -> Arc<Value> {
+        self.object
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Whether this is one of its children.
+    pub(crate) fn made(&self, reference: &ResourceRef) -> bool {
+        self.applied.fingerprint(reference).is_some()
+    }
+
+    /// A memory for an admission review: it shares what was applied and which dry runs passed.
+    pub(crate) fn review_memory(&self) -> Memory {
+        Memory::for_review(self.applied.clone(), self.verdicts.clone())
+    }
+
+    /// Takes a newer state; whether it says something else than the one before.
+    fn update(&self, object: Value) -> bool {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = fingerprint(&object);
+        *self.object.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(object);
+        std::mem::replace(&mut *said, now) != now
+    }
+}
+
+/// Hash of what an object says: all but status, owners, server fields, and finalizers that are not ours.
+fn fingerprint(object: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    significant(object).to_string().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Hash of a spec.
+pub(crate) fn hash(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.to_string().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// An Airway's running part.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    airway: RwLock<Arc<Value>>,
+    said: Mutex<u64>,
+    setup: RwLock<Option<Arc<Setup>>>,
+    instances: Mutex<HashMap<ResourceRef, Arc<Instance>>>,
+    /// Dry runs that passed for objects that are not stored yet, by instance.
+    reviewed: Mutex<HashMap<ResourceRef, Verdicts>>,
+    watch: Mutex<Option<Watch>>,
+}
+
+#[derive(Debug)]
+struct Watch {
+    mapping: Mapping,
+    crd_uid: String,
+    stop: CancellationToken,
+}
+
+/// Reviews of creations that are remembered for one kind. Entries are taken by the creation that follows; what was
+/// refused afterwards stays until the map is full and is dropped whole then.
+const REVIEWED_MAX: usize = 4_096;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Kind {
+    pub(crate) fn new(airway: Value) -> Self {
+        Self {
+            said: Mutex::new(fingerprint(&airway)),
+            airway: RwLock::new(Arc::new(airway)),
+            setup: RwLock::new(None),
+            instances: Mutex::default(),
+            reviewed: Mutex::default(),
+            watch: Mutex::default(),
+        }
+    }
+
+    /// The Airway as the watch showed it last.
+    pub(crate) fn airway(&self) -> Arc<Value> {
+        self.airway
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Takes a newer state of the Airway; whether it says something else.
+    pub(crate) fn update(&self, airway: Value) -> bool {
+        let mut said = lock(&self.said);
+        let now = fingerprint(&airway);
+        *self.airway.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(airway);
+        std::mem::replace(&mut *said, now) != now
+    }
+
+    /// How instances are served, once the Airway was set up.
+    pub(crate) fn setup(&self) -> Option<Arc<Setup>> {
+        self.setup
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Serves instances in another way from now on; whether their results may differ.
+    pub(crate) fn set_setup(&self, setup: Setup) -> bool {
+        let mut place = self.setup.write().unwrap_or_else(PoisonError::into_inner);
+        let differs = place.as_ref().is_none_or(|before| {
+            before.spec != setup.spec
+                || before.flight.as_ref().map(|f| &f.sha256).ok()
+                    != setup.flight.as_ref().map(|f| &f.sha256).ok()
+        });
+        *place = Some(Arc::new(setup));
+        differs
+    }
+
+    /// Starts to watch instances under this token, unless they are watched already through the same CRD.
+    pub(crate) fn watch(
+        &self,
+        mapping: &Mapping,
+        crd_uid: &str,
+        parent: &CancellationToken,
+    ) -> Option<CancellationToken> {
+        let mut watch = lock(&self.watch);
+        if watch.as_ref().is_some_and(|now| {
+            now.mapping == *mapping && now.crd_uid == crd_uid && !now.stop.is_cancelled()
+        }) {
+            return None;
+        }
+        let stop = parent.child_token();
+        let fresh = Watch {
+            mapping: mapping.clone(),
+            crd_uid: crd_uid.to_owned(),
+            stop: stop.clone(),
+        };
+        if let Some(old) = watch.replace(fresh) {
+            old.stop.cancel();
+        }
+        Some(stop)
+    }
+
+    /// Ends the watch of instances.
+    pub(crate) fn stop(&self) {
+        if let Some(watch) = lock(&self.watch).take() {
+            watch.stop.cancel();
+        }
+    }
+
+    /// Takes an instance's newer state; whether it is new or says something else.
+    pub(crate) fn upsert(&self, reference: &ResourceRef, object: Value) -> bool {
+        let known = lock(&self.instances).get(reference).cloned();
+        match known {
+            Some(instance) if instance.object()["metadata"]["uid"] == object["metadata"]["uid"] => {
+                instance.update(object)
+            }
+            _ => {
+                let verdicts = lock(&self.reviewed).remove(reference).unwrap_or_default();
+                lock(&self.instances)
+                    .insert(reference.clone(), Arc::new(Instance::new(object, verdicts)));
+                true
+            }
+        }
+    }
+
+    /// Forgets an instance.
+    pub(crate) fn remove(&self, reference: &ResourceRef) {
+        lock(&self.instances).remove(reference);
+    }
+
+    /// An instance.
+    pub(crate) fn instance(&self, reference: &ResourceRef) -> Option<Arc<Instance>> {
+        lock(&self.instances).get(reference).cloned()
+    }
+
+    /// All instances.
+    pub(crate) fn references(&self) -> Vec<ResourceRef> {
+        lock(&self.instances).keys().cloned().collect()
+    }
+
+    /// A memory for reviewing an instance, stored or not.
+    pub(crate) fn review_memory(&self, reference: &ResourceRef) -> Memory {
+        if let Some(instance) = self.instance(reference) {
+            return instance.review_memory();
+        }
+        let mut reviewed = lock(&self.reviewed);
+        if reviewed.len() >= REVIEWED_MAX {
+            reviewed.clear();
+        }
+        let verdicts = reviewed.entry(reference.clone()).or_default().clone();
+        Memory::for_review(AppliedChildren::default(), verdicts)
+    }
+}
+
+/// All Airways, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Kinds(RwLock<HashMap<Arc<str>, Arc<Kind>>>);
+
+impl Kinds {
+    pub(crate) fn get(&self, airway: &str) -> Option<Arc<Kind>> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(airway)
+            .cloned()
+    }
+
+    /// Takes an Airway's newer state; whether it is new or says something else.
+    pub(crate) fn upsert(&self, name: &Arc<str>, airway: Value) -> bool {
+        if let Some(kind) = self.get(name) {
+            return kind.update(airway);
+        }
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name.clone(), Arc::new(Kind::new(airway)));
+        true
+    }
+
+    pub(crate) fn remove(&self, name: &str) -> Option<Arc<Kind>> {
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(name)
+    }
+}

@@ -1,0 +1,43 @@
+//! Who is woken: an Airway or one of its instances. The key of the queue and of the watches.
+
+use std::fmt;
+use std::sync::Arc;
+
+use atc_api::ResourceRef;
+
+use crate::queue::Keyed;
+
+/// The lane of all Airways: few, and never held up by instances.
+pub const AIRWAYS: &str = "airways.yoke.cd";
+
+/// A key of the queue and of the watches.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// An Airway, by name.
+    Airway(Arc<str>),
+    /// An instance of an Airway's kind.
+    Instance {
+        /// The Airway's name.
+        airway: Arc<str>,
+        /// The instance.
+        target: ResourceRef,
+    },
+}
+
+impl Keyed for Owner {
+    fn lane(&self) -> &str {
+        match self {
+            Self::Airway(_) => AIRWAYS,
+            Self::Instance { airway, .. } => airway,
+        }
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Airway(name) => write!(f, "/Airway.yoke.cd:{name}"),
+            Self::Instance { target, .. } => target.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The review of an Airway: its template gives a CRD that the API server would take, and its flight can be had.
+
+use atc_api::{Airway, AirwayMode};
+use atc_engine::error::chain;
+use atc_engine::release::cluster::{ApplyOptions, LiveMeta};
+use atc_engine::release::object::Object;
+use serde_json::Value;
+
+use super::review::{Decision, Request, is_internal};
+use crate::airway::{AirwayError, load};
+use crate::control::Control;
+use crate::crd;
+
+/// Whether an Airway may be stored.
+pub(crate) async fn decide(control: &Control, request: &Request) -> Decision {
+    let object = &request.object;
+    let internal = request.operation == "UPDATE"
+        && (is_internal(&request.old_object, object)
+            || request.old_object["spec"] == object["spec"]);
+    if object.is_null() || LiveMeta::of(object).is_deleting() || internal {
+        return Decision::Allow;
+    }
+    match check(control, object).await {
+        Ok(()) => Decision::Allow,
+        Err(why) => Decision::invalid(why),
+    }
+}
+
+async fn check(control: &Control, object: &Value) -> Result<(), String> {
+    let airway: Airway = serde_json::from_value(object.clone())
+        .map_err(|error| format!("this Airway can't be read: {error}"))?;
+    if airway.spec.mode == AirwayMode::Static {
+        return Err(AirwayError::Static.to_string());
+    }
+    let template = Value::Object(airway.spec.template.to_spec());
+    let mut definition = crd::of_airway(&airway, &template).map_err(|error| chain(&error))?;
+    if let Some(metadata) = definition["metadata"].as_object_mut() {
+        // Its uid is not known to be stored yet, and an owner that is not there is refused.
+        metadata.remove("ownerReferences");
+    }
+    let object = Object::try_from(definition).map_err(|error| chain(&error))?;
+    let options = ApplyOptions {
+        force: true,
+        dry_run: true,
+        ..ApplyOptions::default()
+    };
+    control
+        .engine
+        .cluster()
+        .apply(&object, &options)
+        .await
+        .map_err(|error| chain(&error))?;
+    load(control, &airway).await.map(drop)
+}

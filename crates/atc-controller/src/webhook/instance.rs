@@ -1,0 +1,91 @@
+//! The review of an instance: the flight runs on it, and what it prints passes a dry run.
+
+use std::time::Duration;
+
+use atc_engine::instance::release_name;
+use atc_engine::release::cluster::LiveMeta;
+
+use super::review::{Decision, Request, is_internal};
+use crate::bootstrap::INSTANCE_TIMEOUT;
+use crate::control::Control;
+
+/// A review ends so long before the API server gives up on us, so that a denial has our words.
+const MARGIN: Duration = Duration::from_millis(1_500);
+
+/// Whether an instance may be stored.
+pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -> Decision {
+    let object = &request.object;
+    let deleting = LiveMeta::of(object).is_deleting();
+    if object.is_null()
+        || deleting
+        || (request.operation == "UPDATE" && is_internal(&request.old_object, object))
+    {
+        return Decision::Allow;
+    }
+    let Some((kind, setup)) = control
+        .kinds
+        .get(airway)
+        .and_then(|kind| kind.setup().map(|setup| (kind, setup)))
+    else {
+        return Decision::unavailable(format!(
+            "Airway \"{airway}\" is not served yet; try again in a moment"
+        ));
+    };
+    if setup.skip_admission {
+        return Decision::Allow;
+    }
+    let flight = match &setup.flight {
+        Ok(flight) => flight,
+        Err(why) => {
+            return Decision::unavailable(format!(
+                "the flight of Airway \"{airway}\" can't be had: {why}"
+            ));
+        }
+    };
+    let mut settings = setup.settings.clone();
+    // An object that is created has a name here, but not always its namespace in its metadata.
+    let mut object = object.clone();
+    if settings.mapping.namespaced
+        && object["metadata"]["namespace"].is_null()
+        && !request.namespace.is_empty()
+    {
+        object["metadata"]["namespace"] = request.namespace.clone().into();
+    }
+    let limit = Duration::from_secs(u64::from(INSTANCE_TIMEOUT)).saturating_sub(MARGIN);
+    if settings.bounds.time.is_none_or(|time| time > limit) {
+        settings.bounds.time = Some(limit);
+    }
+    let live = LiveMeta::of(&object);
+    let reference = settings.mapping.reference(live.namespace(), live.name());
+    let mut memory = kind.review_memory(&reference);
+    // A create is compared with nothing that is stored: its record is read at its first evaluation.
+    memory.revisions = (request.operation == "CREATE").then(Vec::new);
+    let observer = HubView { control };
+    let review = control
+        .engine
+        .review(&settings, flight, &object, &mut memory, &observer);
+    match tokio::time::timeout(limit + MARGIN / 2, review).await {
+        Ok(Ok(())) => Decision::Allow,
+        Ok(Err(error)) => Decision::invalid(error.chain()),
+        Err(_) => Decision::invalid(format!(
+            "release \"{}\" could not be checked within {} s",
+            release_name(&settings.mapping, live.namespace(), live.name()),
+            limit.as_secs_f64()
+        )),
+    }
+}
+
+/// Admission sees what the watches show, and touches nothing there.
+struct HubView<'a> {
+    control: &'a Control,
+}
+
+impl atc_engine::Observer for HubView<'_> {
+    fn interest(&self, _: &atc_engine::watch::Target) {}
+
+    fn interest_in(&self, _: &atc_engine::watch::Selection) {}
+
+    fn latest(&self, reference: &atc_api::ResourceRef) -> atc_engine::watch::Latest {
+        self.control.hub.latest(reference)
+    }
+}

@@ -1,0 +1,141 @@
+//! The HTTPS server: admission reviews and health. Routes and TLS; each kind of review has one file that decides.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::{get, post};
+use axum_server::tls_rustls::RustlsConfig;
+
+use crate::control::Control;
+
+pub(crate) mod airway;
+pub(crate) mod instance;
+pub(crate) mod review;
+
+use review::{Decision, Review};
+
+/// Bytes of a request: an AdmissionReview holds two objects of the store's limit (1.5 MiB each in etcd, more as JSON),
+/// about 6 MiB at most.
+const BODY_MAX: usize = 7 << 20;
+/// The certificate files are looked at so often: the kubelet swaps a link, which no watch of the file itself shows.
+const RELOAD: Duration = Duration::from_secs(30);
+/// Running requests may take so long to end when the process stops.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Where the certificate and its key are.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// PEM of the CA that clients trust.
+    pub ca: PathBuf,
+    /// PEM of the certificate chain.
+    pub cert: PathBuf,
+    /// PEM of its key.
+    pub key: PathBuf,
+}
+
+/// The routes.
+fn router(control: Arc<Control>) -> Router {
+    Router::new()
+        .route("/live", get(|| async { "ok\n" }))
+        .route("/ready", get(ready))
+        .route("/validations/airways.yoke.cd", post(review_airway))
+        .route("/validations/flights.yoke.cd", post(review_flight))
+        .route("/validations/{airway}", post(review_instance))
+        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .with_state(control)
+}
+
+async fn ready(State(control): State<Arc<Control>>) -> Response {
+    match control.readiness(Instant::now()) {
+        Ok(()) => "ok\n".into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    }
+}
+
+async fn review_airway(
+    State(control): State<Arc<Control>>,
+    Json(review): Json<Review>,
+) -> Response {
+    let decision = airway::decide(&control, &review.request).await;
+    answer(&review, &decision)
+}
+
+async fn review_flight(Json(review): Json<Review>) -> Response {
+    let words = "Flight and ClusterFlight are not part of this version of the Air Traffic Controller; use an Airway";
+    answer(&review, &Decision::invalid(words))
+}
+
+async fn review_instance(
+    State(control): State<Arc<Control>>,
+    Path(name): Path<String>,
+    Json(review): Json<Review>,
+) -> Response {
+    let decision = instance::decide(&control, &name, &review.request).await;
+    answer(&review, &decision)
+}
+
+fn answer(review: &Review, decision: &Decision) -> Response {
+    Json(decision.answer(&review.request.uid)).into_response()
+}
+
+/// Serves until the process stops; then lets running requests end.
+///
+/// # Errors
+/// The certificate can't be read, or the port can't be had.
+pub(crate) async fn serve(control: Arc<Control>, port: u16, tls: TlsFiles) -> std::io::Result<()> {
+    let config = RustlsConfig::from_pem_file(&tls.cert, &tls.key).await?;
+    tokio::spawn(reload(config.clone(), tls, control.stop.clone()));
+    let handle = axum_server::Handle::new();
+    let (stop, ending) = (control.stop.clone(), handle.clone());
+    tokio::spawn(async move {
+        stop.cancelled().await;
+        ending.graceful_shutdown(Some(DRAIN));
+    });
+    let address = SocketAddr::from(([0, 0, 0, 0], port));
+    tracing::info!(%address, "serving HTTPS");
+    axum_server::bind_rustls(address, config)
+        .handle(handle)
+        .serve(router(control).into_make_service())
+        .await
+}
+
+/// Takes a new certificate up when the files change. A bad pair is reported and the old one kept.
+async fn reload(config: RustlsConfig, tls: TlsFiles, stop: tokio_util::sync::CancellationToken) {
+    let mut last = read(&tls).await.ok();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(RELOAD) => {}
+        }
+        let now = match read(&tls).await {
+            Ok(now) => now,
+            Err(error) => {
+                tracing::warn!(%error, "can't read the certificate files, keeping the certificate");
+                continue;
+            }
+        };
+        if last.as_ref() == Some(&now) {
+            continue;
+        }
+        match config.reload_from_pem(now.0.clone(), now.1.clone()).await {
+            Ok(()) => tracing::info!("took up a new certificate"),
+            Err(error) => {
+                tracing::warn!(%error, "the new certificate is not usable, keeping the old one")
+            }
+        }
+        last = Some(now);
+    }
+}
+
+async fn read(tls: &TlsFiles) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
+    Ok((
+        tokio::fs::read(&tls.cert).await?,
+        tokio::fs::read(&tls.key).await?,
+    ))
+}

@@ -1,0 +1,137 @@
+//! Admission reviews on the wire: the parts of a request that we decide by, and the answer.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// An `AdmissionReview` as the API server sends it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Review {
+    /// What is asked.
+    pub(crate) request: Request,
+}
+
+/// What is to be decided.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Request {
+    /// Goes back with the answer.
+    pub(crate) uid: String,
+    /// `CREATE`, `UPDATE`.
+    pub(crate) operation: String,
+    /// The object to be stored.
+    #[serde(default)]
+    pub(crate) object: Value,
+    /// The stored object, null at creation.
+    #[serde(default)]
+    pub(crate) old_object: Value,
+    /// Its namespace; empty for cluster scope.
+    #[serde(default)]
+    pub(crate) namespace: String,
+}
+
+/// Yes, or no with words for whoever asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// Let it pass.
+    Allow,
+    /// Refuse it.
+    Deny {
+        /// HTTP code of the answer to the user: 422 for a bad object, 403 for a missing right, 503 to come back later.
+        code: u16,
+        /// What happened and what to do.
+        message: String,
+    },
+}
+
+impl Decision {
+    /// The object is not acceptable.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::Deny {
+            code: 422,
+            message: message.into(),
+        }
+    }
+
+    /// We can't tell now.
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self::Deny {
+            code: 503,
+            message: message.into(),
+        }
+    }
+
+    /// The review to answer with.
+    pub(crate) fn answer(&self, uid: &str) -> Value {
+        let mut response = json!({"uid": uid, "allowed": matches!(self, Self::Allow)});
+        if let Self::Deny { code, message } = self {
+            let reason = match code {
+                403 => "Forbidden",
+                503 => "ServiceUnavailable",
+                _ => "Invalid",
+            };
+            response["status"] =
+                json!({"status": "Failure", "code": code, "reason": reason, "message": message});
+        }
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+    }
+}
+
+/// Whether an update changes nothing that a flight or an Airway is judged by: all but status, finalizers, owners and what
+/// only the server writes.
+pub(crate) fn is_internal(old: &Value, new: &Value) -> bool {
+    old.is_object() && significant(old) == significant(new)
+}
+
+/// An object without status and without the metadata that says nothing of what is wanted.
+pub(crate) fn significant(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Value::Object(fields) = &mut object {
+        fields.remove("status");
+        if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+            for field in [
+                "resourceVersion",
+                "generation",
+                "managedFields",
+                "finalizers",
+                "ownerReferences",
+                "creationTimestamp",
+                "uid",
+                "selfLink",
+            ] {
+                metadata.remove(field);
+            }
+            metadata.retain(|_, value| {
+                !matches!(value, Value::Null) && value.as_object().is_none_or(|map| !map.is_empty())
+            });
+        }
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_counts_as_internal() {
+        let old = json!({"metadata": {"name": "a", "resourceVersion": "1", "labels": {"x": "y"}}, "spec": {"n": 1}});
+        let mut new = old.clone();
+        new["metadata"]["finalizers"] = json!(["f"]);
+        new["status"] = json!({"s": 1});
+        assert!(is_internal(&old, &new));
+        new["metadata"]["labels"]["x"] = json!("z");
+        assert!(!is_internal(&old, &new));
+        assert!(!is_internal(&Value::Null, &old), "a creation is none");
+    }
+
+    #[test]
+    fn answers() {
+        assert_eq!(
+            Decision::Allow.answer("u")["response"],
+            json!({"uid": "u", "allowed": true})
+        );
+        let denied = Decision::invalid("no").answer("u");
+        assert_eq!(denied["response"]["status"]["message"], "no");
+        assert_eq!(denied["response"]["allowed"], false);
+    }
+}

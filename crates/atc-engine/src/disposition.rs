@@ -1,0 +1,65 @@
+//! What follows from a report or an error: nothing, a retry, or nothing until the input changes.
+
+use std::time::Duration;
+
+/// When to come back to an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// Settled, or a change of what it depends on will wake it.
+    Wait,
+    /// Again after this time, whatever happens: a drift interval, or a server that named a time.
+    After(Duration),
+    /// It failed in a way that may pass: again after a growing delay, see [`backoff`].
+    Retry,
+    /// It failed in a way that only a change of its input mends.
+    Terminal,
+}
+
+/// The first retry comes after about one second, as in the existing tool.
+pub const BACKOFF_BASE: Duration = Duration::from_secs(1);
+/// No retry is further off than this: 15 minutes, as in the existing tool.
+pub const BACKOFF_CAP: Duration = Duration::from_secs(15 * 60);
+
+/// The delay before the retry that follows `failures` failures in a row (1 = the first).
+///
+/// Doubles from [`BACKOFF_BASE`], is capped at [`BACKOFF_CAP`] and never overflows; `jitter` between 0 and 1 spreads
+/// it over ±10 % so that many that failed together do not come back together.
+pub fn backoff(failures: u32, jitter: f64) -> Duration {
+    let doublings = failures.saturating_sub(1).min(20);
+    let plain = BACKOFF_BASE.saturating_mul(1 << doublings).min(BACKOFF_CAP);
+    let jitter = if jitter.is_finite() {
+        jitter.clamp(0.0, 1.0)
+    } else {
+        0.5
+    };
+    plain.mul_f64(0.9 + 0.2 * jitter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grows_is_capped_and_never_overflows() {
+        assert_eq!(backoff(1, 0.5), Duration::from_secs(1));
+        assert_eq!(backoff(2, 0.5), Duration::from_secs(2));
+        assert_eq!(backoff(5, 0.5), Duration::from_secs(16));
+        let mut last = Duration::ZERO;
+        for failures in 0..5_000 {
+            let delay = backoff(failures, 0.5);
+            assert!(
+                delay >= last && delay <= BACKOFF_CAP,
+                "{failures}: {delay:?}"
+            );
+            last = delay;
+        }
+        assert_eq!(backoff(u32::MAX, 0.5), BACKOFF_CAP);
+        for jitter in [0.0, 1.0, -5.0, 7.0, f64::NAN, f64::INFINITY] {
+            let delay = backoff(3, jitter);
+            assert!(
+                delay >= Duration::from_millis(3_600) && delay <= Duration::from_millis(4_400),
+                "{delay:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The engine: what all evaluations of a process share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atc_artifact::{FetchOptions, Fetcher};
+use atc_flight::{Runtime, RuntimeOptions};
+use atc_release::cluster::Cluster;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::error::EngineError;
+
+/// How an engine is set up.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// Folder for fetched and precompiled modules; `None` keeps nothing on disk.
+    pub cache_dir: Option<PathBuf>,
+    /// Runs of flights under way at once. Default 64: each may hold its memory limit, most hold a few MiB.
+    pub evaluations: usize,
+    /// How long a stage that is not the last may take to get ready. Default 30 s, as in the existing tool.
+    pub stage_wait: Duration,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            cache_dir: None,
+            evaluations: 64,
+            stage_wait: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Evaluates flights and makes releases of what they print. Cheap to clone.
+#[derive(Clone)]
+pub struct Engine(Arc<Shared>);
+
+struct Shared {
+    cluster: Cluster,
+    runtime: Runtime,
+    fetcher: Fetcher,
+    slots: Semaphore,
+    options: EngineOptions,
+}
+
+impl Engine {
+    /// An engine on a cluster.
+    pub fn new(cluster: Cluster, options: EngineOptions) -> Result<Self, EngineError> {
+        let runtime = Runtime::new(RuntimeOptions {
+            cache_dir: options.cache_dir.clone(),
+            ..RuntimeOptions::default()
+        })
+        .map_err(|source| EngineError::Runtime {
+            source: Box::new(source),
+        })?;
+        let fetcher = Fetcher::new(FetchOptions {
+            cache_dir: options.cache_dir.clone(),
+            ..FetchOptions::default()
+        });
+        let slots = Semaphore::new(options.evaluations.max(1));
+        Ok(Self(Arc::new(Shared {
+            cluster,
+            runtime,
+            fetcher,
+            slots,
+            options,
+        })))
+    }
+
+    /// The cluster it works on.
+    pub fn cluster(&self) -> &Cluster {
+        &self.0.cluster
+    }
+
+    /// Where modules are fetched from.
+    pub fn fetcher(&self) -> &Fetcher {
+        &self.0.fetcher
+    }
+
+    /// What runs modules.
+    pub fn runtime(&self) -> &Runtime {
+        &self.0.runtime
+    }
+
+    /// How it was set up.
+    pub fn options(&self) -> &EngineOptions {
+        &self.0.options
+    }
+
+    pub(crate) async fn evaluation_slot(&self) -> Option<SemaphorePermit<'_>> {
+        // The semaphore is never closed, so there is always a permit in the end.
+        self.0.slots.acquire().await.ok()
+    }
+}

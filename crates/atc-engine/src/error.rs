@@ -1,0 +1,225 @@
+//! What can go wrong with one instance, and what follows from it.
+
+use atc_access::Read;
+use atc_artifact::ArtifactError;
+use atc_flight::FlightError;
+use atc_release::cluster::{ClusterError, RevisionError};
+use atc_release::decorate::DecorateError;
+use atc_release::desired::DesiredError;
+use atc_release::history::HistoryError;
+
+use crate::disposition::Disposition;
+
+/// The result of a step that may fail.
+pub type Result<T, E = EngineError> = std::result::Result<T, E>;
+
+/// Why an evaluation, a takeoff or a mayday failed. Variants are steps.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// wasmtime could not be set up.
+    #[error("can't set up the WebAssembly runtime")]
+    Runtime {
+        /// Why.
+        #[source]
+        source: Box<FlightError>,
+    },
+    /// A location could not be read as one.
+    #[error("\"{text}\" is no location of a module: {why}")]
+    Location {
+        /// As given, without credentials.
+        text: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The module could not be fetched or is not what was meant.
+    #[error("can't get flight \"{url}\"")]
+    Fetch {
+        /// Where from.
+        url: String,
+        /// Why.
+        #[source]
+        source: Box<ArtifactError>,
+    },
+    /// The bytes are no module that can run here.
+    #[error("can't load flight \"{url}\"")]
+    Compile {
+        /// Where from.
+        url: String,
+        /// Why.
+        #[source]
+        source: Box<FlightError>,
+    },
+    /// The run was ended: a trap, a bound, a broken ABI.
+    #[error("the flight failed")]
+    Flight {
+        /// Why.
+        #[source]
+        source: Box<FlightError>,
+        /// What it had looked up by then.
+        reads: Vec<Read>,
+    },
+    /// The flight exited with a code that is not 0.
+    #[error("the flight failed with exit_code({code}): {}", if stderr.is_empty() { "it wrote nothing to stderr" } else { stderr })]
+    Exit {
+        /// The code.
+        code: i32,
+        /// The tail of its stderr.
+        stderr: String,
+    },
+    /// What the flight printed could not be read as resources.
+    #[error("can't read the flight's output")]
+    Output {
+        /// Why.
+        #[source]
+        source: Box<DesiredError>,
+    },
+    /// The resources may not be made in this way.
+    #[error("can't make these resources")]
+    Decorate {
+        /// Why.
+        #[source]
+        source: Box<DecorateError>,
+    },
+    /// The record can't hold it, or does not allow it.
+    #[error("can't record release \"{release}\"")]
+    History {
+        /// Its name.
+        release: String,
+        /// Why.
+        #[source]
+        source: Box<HistoryError>,
+    },
+    /// The record can't be read or written.
+    #[error("can't read or write the record of release \"{release}\"")]
+    Record {
+        /// Its name.
+        release: String,
+        /// Why.
+        #[source]
+        source: Box<RevisionError>,
+    },
+    /// The same pinned location gave another module before.
+    #[error(
+        "\"{url}\" is pinned by the history of release \"{release}\": it held the module with SHA-1 {before} and now holds {now}; publish changed modules under a new version or URL"
+    )]
+    Pinned {
+        /// The location.
+        url: String,
+        /// The release.
+        release: String,
+        /// As recorded.
+        before: String,
+        /// As fetched.
+        now: String,
+    },
+    /// A call to the API server failed.
+    #[error("the cluster refused")]
+    Cluster {
+        /// Why.
+        #[source]
+        source: Box<ClusterError>,
+    },
+    /// Objects were refused.
+    #[error("{}", refused(step, failures))]
+    Refused {
+        /// `dry run`, `apply`, `ownership`, `prune`.
+        step: &'static str,
+        /// One line an object.
+        failures: Vec<String>,
+    },
+    /// A stage did not get ready in time, or something in it failed for good.
+    #[error("stage {stage} of {stages} is not ready: {why}")]
+    Stage {
+        /// From 1.
+        stage: usize,
+        /// How many there are.
+        stages: usize,
+        /// Objects and reasons.
+        why: String,
+    },
+    /// A custom resource lacks what every stored object has.
+    #[error("the object has no {0}")]
+    Incomplete(&'static str),
+}
+
+fn refused(step: &str, failures: &[String]) -> String {
+    match failures {
+        [one] => format!("{step}: {one}"),
+        many => format!(
+            "{step}: {} objects were refused: {}",
+            many.len(),
+            many.join("; ")
+        ),
+    }
+}
+
+/// What an error means for what comes next, apart from its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// It may pass.
+    Retry,
+    /// Only a change of the input mends it.
+    Terminal,
+}
+
+impl EngineError {
+    pub(crate) fn cluster(source: ClusterError) -> Self {
+        Self::Cluster {
+            source: Box::new(source),
+        }
+    }
+
+    pub(crate) fn record(release: &str, source: RevisionError) -> Self {
+        Self::Record {
+            release: release.to_owned(),
+            source: Box::new(source),
+        }
+    }
+
+    /// What had been looked up by the time the run broke.
+    pub fn reads(&self) -> &[Read] {
+        match self {
+            Self::Flight { reads, .. } => reads,
+            _ => &[],
+        }
+    }
+
+    /// What this error means for what comes next.
+    ///
+    /// Nearly all may pass: a flight may fail for what it looks up, a server for its load. What is written into the
+    /// object itself does not.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Location { .. } | Self::Incomplete(_) => ErrorKind::Terminal,
+            _ => ErrorKind::Retry,
+        }
+    }
+
+    /// When to come back after this error.
+    pub fn disposition(&self) -> Disposition {
+        match self.kind() {
+            ErrorKind::Retry => Disposition::Retry,
+            ErrorKind::Terminal => Disposition::Terminal,
+        }
+    }
+
+    /// The error and its causes in one line.
+    pub fn chain(&self) -> String {
+        chain(self)
+    }
+}
+
+/// An error and its causes, joined by `: `, in one line. A cause that its parent has repeated already is left out.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let words = cause.to_string();
+        if !text.ends_with(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,693 @@
+//! One custom resource: finalizer, deletion, takeoff, status → report.
+//!
+//! A readable list of steps; each does one thing. Why the instance was woken never comes in here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use atc_access::{AccessPolicy, Matchers, Observed, Owner as AccessOwner, Read};
+use atc_api::airway::AirwayMode;
+use atc_api::{ResourceRef, names};
+use atc_flight::{Bounds, StderrSink};
+use atc_release::cluster::{ErrorKind as ClusterErrorKind, LiveMeta, Mapping, MetadataEdit};
+use atc_release::decorate::Decoration;
+use atc_release::plan::PruneOptions;
+use atc_watch::{
+    Dependencies, Dependency, Effect, Fingerprint, Role, Seen, SelectionDependency, Target,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use serde_json::Value;
+
+use crate::children::{self, Child};
+use crate::disposition::Disposition;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::evaluate::{Evaluated, LoadedFlight, Run};
+use crate::mayday::MaydayRequest;
+use crate::memory::Memory;
+use crate::observer::{InstanceObserver, NoObserver, Observer};
+use crate::prepare;
+use crate::status::{self, Ready};
+use crate::takeoff::{DryRun, Report, TakeoffRequest};
+
+/// How the instances of one kind are evaluated.
+#[derive(Clone, Debug)]
+pub struct InstanceSettings {
+    /// The stored version of the kind.
+    pub mapping: Mapping,
+    /// What owns each instance, an Airway for example.
+    pub owner: Option<OwnerReference>,
+    /// Path inside the instance of what becomes the flight's input; empty for the whole object.
+    pub object_path: Vec<String>,
+    /// Whether the flight may look things up at all.
+    pub cluster_access: bool,
+    /// What it may look up besides its own.
+    pub matchers: Matchers,
+    /// Bounds of a run.
+    pub bounds: Bounds,
+    /// What changes of children and of what was looked up do.
+    pub mode: AirwayMode,
+    /// Evaluate again every so often.
+    pub drift_interval: Option<Duration>,
+    /// Revisions to keep; `None` keeps all.
+    pub history_cap: Option<usize>,
+    /// What else is deleted, not only let go of.
+    pub prune: PruneOptions,
+}
+
+/// One instance to bring to its desired state.
+pub struct InstanceRequest<'a> {
+    /// As the watch shows it, with `apiVersion` and `kind`.
+    pub object: &'a Value,
+    /// How its kind is evaluated.
+    pub settings: &'a InstanceSettings,
+    /// Its flight; `None` while that could not be loaded, with the reason.
+    pub flight: Result<&'a LoadedFlight, &'a str>,
+}
+
+/// What is remembered of an instance between evaluations.
+#[derive(Debug, Default)]
+pub struct InstanceMemory {
+    /// Of its release.
+    pub release: Memory,
+    /// Its children as last judged.
+    pub children: Vec<Child>,
+    /// What it read in its last good run.
+    reads: Vec<Read>,
+    /// The status that the flight printed last.
+    printed: Option<Value>,
+    /// Why the last evaluation failed.
+    failure: Option<String>,
+    /// The last status that was sent and what the server made of it, where the two differ (a schema that prunes).
+    pruned_status: Option<(Value, Value)>,
+}
+
+/// How it went.
+#[derive(Debug)]
+pub struct InstanceReport {
+    /// When to come back.
+    pub disposition: Disposition,
+    /// What was written, pruned, let go of.
+    pub takeoff: Report,
+    /// Why it failed, if it did.
+    pub failure: Option<String>,
+    /// The instance is gone: its finalizer was removed.
+    pub gone: bool,
+    /// What it said about readiness.
+    pub ready: Ready,
+    /// The instance as it was last stored by us, if we wrote it.
+    pub stored: Option<Value>,
+}
+
+/// What a release of an instance is made from.
+struct Context<'a> {
+    settings: &'a InstanceSettings,
+    flight: &'a LoadedFlight,
+    object: &'a Value,
+    /// Its children as last judged.
+    known: &'a [Child],
+}
+
+/// The names of an instance.
+struct Identity<'a> {
+    name: &'a str,
+    namespace: &'a str,
+    uid: &'a str,
+    generation: i64,
+    reference: ResourceRef,
+    release: String,
+    /// Where its record lives: its own namespace, `default` for cluster scope.
+    home: &'a str,
+}
+
+impl<'a> Identity<'a> {
+    fn of(object: &'a Value, mapping: &Mapping) -> Result<Self, EngineError> {
+        let text = |key: &'static str| object.pointer(key).and_then(Value::as_str);
+        let name = text("/metadata/name").ok_or(EngineError::Incomplete("metadata.name"))?;
+        let uid = text("/metadata/uid").ok_or(EngineError::Incomplete("metadata.uid"))?;
+        let namespace = text("/metadata/namespace").unwrap_or_default();
+        Ok(Self {
+            name,
+            namespace,
+            uid,
+            generation: object
+                .pointer("/metadata/generation")
+                .and_then(Value::as_i64)
+                .unwrap_or(0),
+            reference: mapping.reference(namespace, name),
+            release: release_name(mapping, namespace, name),
+            home: if namespace.is_empty() {
+                "default"
+            } else {
+                namespace
+            },
+        })
+    }
+}
+
+/// The release of an instance: `<group>.<Kind>[.<namespace>].<name>`.
+pub fn release_name(mapping: &Mapping, namespace: &str, name: &str) -> String {
+    let (group, kind) = (&mapping.group, &mapping.kind);
+    if namespace.is_empty() {
+        format!("{group}.{kind}.{name}")
+    } else {
+        format!("{group}.{kind}.{namespace}.{name}")
+    }
+}
+
+impl Engine {
+    /// Evaluates an instance and brings its children and its status to what the flight says.
+    ///
+    /// # Errors
+    /// None: a failure is a condition of the instance and a [`Disposition`].
+    pub async fn instance(
+        &self,
+        request: &InstanceRequest<'_>,
+        memory: &mut InstanceMemory,
+        observer: &dyn InstanceObserver,
+    ) -> InstanceReport {
+        let mut object = request.object.clone();
+        let result = self.advance(request, &mut object, memory, observer).await;
+        let mut report = match result {
+            Ok(report) => report,
+            Err(error) => {
+                observer.fail(Dependencies::default());
+                InstanceReport::failed(&error)
+            }
+        };
+        if report.gone {
+            return report;
+        }
+        if let Err(error) = self
+            .write_status(request.settings, &mut object, memory, &mut report)
+            .await
+        {
+            report.disposition = Disposition::Retry;
+            report.failure.get_or_insert(error.chain());
+        }
+        report
+    }
+
+    async fn advance(
+        &self,
+        request: &InstanceRequest<'_>,
+        object: &mut Value,
+        memory: &mut InstanceMemory,
+        observer: &dyn InstanceObserver,
+    ) -> Result<InstanceReport, EngineError> {
+        if LiveMeta::of(object).is_deleting() {
+            return self.remove(request.settings, object, observer).await;
+        }
+        self.hold(request.settings, object).await?;
+        let flight = match request.flight {
+            Ok(flight) => flight,
+            Err(why) => return Ok(InstanceReport::of(Ready::error(why), Disposition::Wait)),
+        };
+        observer.begin();
+        match self
+            .fly(request.settings, flight, object, memory, observer)
+            .await
+        {
+            Ok(report) => Ok(report),
+            Err((error, reads)) => {
+                observer.fail(inputs(request.settings, &reads).into());
+                memory.failure = Some(error.chain());
+                Ok(InstanceReport::failed(&error))
+            }
+        }
+    }
+
+    /// Removes the children, then lets the object go.
+    async fn remove(
+        &self,
+        settings: &InstanceSettings,
+        object: &Value,
+        observer: &dyn InstanceObserver,
+    ) -> Result<InstanceReport, EngineError> {
+        let identity = Identity::of(object, &settings.mapping)?;
+        let live = LiveMeta::of(object);
+        if !live.finalizers().contains(&names::FINALIZER_INSTANCE) {
+            return Ok(InstanceReport {
+                gone: true,
+                ..InstanceReport::of(Ready::terminating(""), Disposition::Wait)
+            });
+        }
+        observer.begin();
+        let request = MaydayRequest {
+            release: identity.release.clone(),
+            namespace: identity.home.to_owned(),
+            prune: settings.prune,
+            owner_uid: Some(identity.uid.to_owned()),
+        };
+        let removed = match self.mayday(&request).await {
+            Ok(removed) => removed,
+            Err(error) => {
+                observer.fail(Dependencies::default());
+                let words = format!("can't remove its resources: {}", error.chain());
+                return Ok(InstanceReport {
+                    failure: Some(words.clone()),
+                    ..InstanceReport::of(Ready::terminating(words), Disposition::Retry)
+                });
+            }
+        };
+        let edit = MetadataEdit {
+            remove_finalizer: Some(names::FINALIZER_INSTANCE.into()),
+            ..MetadataEdit::default()
+        };
+        self.edit(settings, object, &edit).await?;
+        let takeoff = Report {
+            pruned: removed.deleted,
+            orphaned: removed.orphaned,
+            ..Report::default()
+        };
+        Ok(InstanceReport {
+            takeoff,
+            gone: true,
+            ..InstanceReport::of(Ready::terminating(""), Disposition::Wait)
+        })
+    }
+
+    /// Sets finalizer and owner, in one call, where they are missing.
+    async fn hold(
+        &self,
+        settings: &InstanceSettings,
+        object: &mut Value,
+    ) -> Result<(), EngineError> {
+        let edit = MetadataEdit {
+            add_finalizer: Some(names::FINALIZER_INSTANCE.into()),
+            add_owner: settings.owner.clone(),
+            ..MetadataEdit::default()
+        };
+        if let Some(stored) = self.edit(settings, object, &edit).await? {
+            *object = stored;
+        }
+        Ok(())
+    }
+
+    /// Edits finalizers and owners, on the newest state when ours is old.
+    async fn edit(
+        &self,
+        settings: &InstanceSettings,
+        object: &Value,
+        edit: &MetadataEdit,
+    ) -> Result<Option<Value>, EngineError> {
+        let mut live = LiveMeta::of(object);
+        for _ in 0..STALE_TRIES {
+            match self
+                .cluster()
+                .edit_metadata(&settings.mapping, &live, edit)
+                .await
+            {
+                Err(error) if error.kind() == ClusterErrorKind::Stale => {
+                    let now = self
+                        .cluster()
+                        .metadata(&settings.mapping, live.namespace(), live.name())
+                        .await;
+                    match now.map_err(EngineError::cluster)? {
+                        Some(now) if now.uid() == live.uid() => live = now,
+                        _ => return Ok(None),
+                    }
+                }
+                other => return other.map_err(EngineError::cluster),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Flight → takeoff → children. The error comes with what was read, so that a change of it wakes the instance.
+    async fn fly(
+        &self,
+        settings: &InstanceSettings,
+        flight: &LoadedFlight,
+        object: &Value,
+        memory: &mut InstanceMemory,
+        observer: &dyn InstanceObserver,
+    ) -> Result<InstanceReport, (EngineError, Vec<Read>)> {
+        let identity =
+            Identity::of(object, &settings.mapping).map_err(|error| (error, Vec::new()))?;
+        let evaluated = self
+            .run_instance(settings, flight, object, observer.share())
+            .await
+            .map_err(|error| {
+                let reads = error.reads().to_vec();
+                (error, reads)
+            })?;
+        if let Some(failure) = evaluated.failure() {
+            // What it says of its parent counts all the same.
+            if let Some(printed) =
+                prepare::parent_status_of_failure(&evaluated.outcome.stdout, &identity.reference)
+            {
+                memory.printed = Some(printed);
+            }
+            return Err((failure, evaluated.reads));
+        }
+        let reads = evaluated.reads.clone();
+        let context = Context {
+            settings,
+            flight,
+            object,
+            known: &memory.children,
+        };
+        let (takeoff, printed) = self
+            .release(
+                &context,
+                &evaluated,
+                &mut memory.release,
+                observer,
+                DryRun::First,
+            )
+            .await
+            .map_err(|error| (error, reads.clone()))?;
+        memory.printed = printed;
+        memory.failure = None;
+        memory.children.clone_from(&takeoff.children);
+        memory.reads = reads;
+        let ready = children::summary(&memory.children);
+        observer.commit(dependencies(settings, memory));
+        let disposition = settings
+            .drift_interval
+            .map_or(Disposition::Wait, Disposition::After);
+        Ok(InstanceReport {
+            takeoff,
+            ..InstanceReport::of(ready, disposition)
+        })
+    }
+
+    /// Runs the flight on the instance.
+    async fn run_instance(
+        &self,
+        settings: &InstanceSettings,
+        flight: &LoadedFlight,
+        object: &Value,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Evaluated, EngineError> {
+        let identity = Identity::of(object, &settings.mapping)?;
+        let run = Run {
+            flight,
+            release: &identity.release,
+            namespace: identity.home,
+            stdin: input(object, &settings.object_path),
+            args: &[],
+            access: AccessPolicy {
+                enabled: settings.cluster_access,
+                owner: AccessOwner::new(identity.home, &identity.release),
+                matchers: settings.matchers.clone(),
+            },
+            bounds: settings.bounds.clone(),
+            stderr: StderrSink::Tail,
+        };
+        self.evaluate(run, observer).await
+    }
+
+    /// Makes the release of an instance from what its flight printed.
+    async fn release(
+        &self,
+        context: &Context<'_>,
+        evaluated: &Evaluated,
+        memory: &mut Memory,
+        observer: &dyn Observer,
+        dry_run: DryRun,
+    ) -> Result<(Report, Option<Value>), EngineError> {
+        let Context {
+            settings,
+            flight,
+            object,
+            known,
+        } = *context;
+        let identity = Identity::of(object, &settings.mapping)?;
+        let request = TakeoffRequest {
+            release: identity.release.clone(),
+            namespace: identity.home.to_owned(),
+            source_url: flight.url.clone(),
+            source_checksum: flight.sha1.clone(),
+            source_pinned: flight.pinned,
+            decoration: Decoration {
+                release: identity.release.clone(),
+                namespace: identity.home.to_owned(),
+                managed_by: names::MANAGED_BY_ATC.to_owned(),
+                instance_ref: Some(identity.reference.clone()),
+                owner: Some(OwnerReference {
+                    api_version: settings.mapping.api_version(),
+                    kind: settings.mapping.kind.clone(),
+                    name: identity.name.to_owned(),
+                    uid: identity.uid.to_owned(),
+                    ..OwnerReference::default()
+                }),
+                owner_namespace: settings
+                    .mapping
+                    .namespaced
+                    .then(|| identity.namespace.to_owned()),
+                cross_namespace: !settings.mapping.namespaced,
+            },
+            force_conflicts: true,
+            force_ownership: true,
+            dry_run,
+            prune: settings.prune,
+            history_cap: settings.history_cap,
+        };
+        let prepared = self
+            .prepare(
+                &evaluated.outcome.stdout,
+                Some(&identity.reference),
+                &request.decoration,
+            )
+            .await?;
+        let report = self
+            .takeoff_knowing(&request, &prepared, known, memory, observer)
+            .await?;
+        Ok((report, prepared.parent_status))
+    }
+
+    /// Would this object be accepted: the flight runs on it, and what it prints passes a dry run. Nothing is written.
+    pub async fn review(
+        &self,
+        settings: &InstanceSettings,
+        flight: &LoadedFlight,
+        object: &Value,
+        memory: &mut Memory,
+        observer: &dyn Observer,
+    ) -> Result<(), EngineError> {
+        let evaluated = self
+            .run_instance(settings, flight, object, Arc::new(NoObserver))
+            .await?;
+        if let Some(failure) = evaluated.failure() {
+            return Err(failure);
+        }
+        let context = Context {
+            settings,
+            flight,
+            object,
+            known: &[],
+        };
+        self.release(&context, &evaluated, memory, observer, DryRun::Only)
+            .await
+            .map(drop)
+    }
+
+    /// Looks at the children again and writes the status; the flight does not run and nothing is applied.
+    pub async fn look(
+        &self,
+        request: &InstanceRequest<'_>,
+        memory: &mut InstanceMemory,
+        observer: &dyn InstanceObserver,
+    ) -> InstanceReport {
+        let mut object = request.object.clone();
+        observer.begin();
+        let mut children = std::mem::take(&mut memory.children);
+        let judged = self.rejudge(&mut children, observer).await;
+        memory.children = children;
+        let mut report = match (judged, &memory.failure) {
+            (Err(error), _) => {
+                observer.fail(Dependencies::default());
+                let mut report = InstanceReport::failed(&error);
+                report.ready = children::summary(&memory.children);
+                report
+            }
+            (Ok(()), Some(failure)) => {
+                observer.fail(Dependencies::default());
+                InstanceReport {
+                    failure: None,
+                    ..InstanceReport::of(Ready::error(failure.clone()), Disposition::Wait)
+                }
+            }
+            (Ok(()), None) => {
+                observer.commit(dependencies(request.settings, memory));
+                InstanceReport::of(children::summary(&memory.children), Disposition::Wait)
+            }
+        };
+        if let Err(error) = self
+            .write_status(request.settings, &mut object, memory, &mut report)
+            .await
+        {
+            report.disposition = Disposition::Retry;
+            report.failure.get_or_insert(error.chain());
+        }
+        report
+    }
+
+    /// Status last, once, and only when it says something else than what is stored.
+    async fn write_status(
+        &self,
+        settings: &InstanceSettings,
+        object: &mut Value,
+        memory: &mut InstanceMemory,
+        report: &mut InstanceReport,
+    ) -> Result<(), EngineError> {
+        for _ in 0..STALE_TRIES {
+            let live = LiveMeta::of(object);
+            let stored = object.get("status").cloned().unwrap_or(Value::Null);
+            let generation = live.generation().unwrap_or(0);
+            let now = jiff::Timestamp::now()
+                .strftime("%Y-%m-%dT%H:%M:%SZ")
+                .to_string();
+            let printed = if live.is_deleting() {
+                None
+            } else {
+                memory.printed.as_ref()
+            };
+            let Some(next) = status::next(&stored, printed, &report.ready, generation, &now) else {
+                return Ok(());
+            };
+            if let Some((sent, made)) = &memory.pruned_status
+                && status::alike(sent, &next)
+                && *made == stored
+            {
+                return Ok(());
+            }
+            let mapping = &settings.mapping;
+            let written = self
+                .cluster()
+                .replace_status(
+                    mapping,
+                    live.namespace(),
+                    live.name(),
+                    &next,
+                    live.resource_version(),
+                )
+                .await;
+            match written {
+                Ok(answer) => {
+                    let made = answer.get("status").cloned().unwrap_or(Value::Null);
+                    memory.pruned_status = (made != next).then_some((next, made));
+                    report.stored = Some(answer);
+                    return Ok(());
+                }
+                Err(error) if error.kind() == ClusterErrorKind::NotFound => return Ok(()),
+                Err(error) if error.kind() == ClusterErrorKind::Stale => {
+                    let now = self
+                        .cluster()
+                        .get(mapping, live.namespace(), live.name())
+                        .await;
+                    match now.map_err(EngineError::cluster)? {
+                        // A newer generation is evaluated next; what we know is about an older one.
+                        Some(now) if LiveMeta::of(&now).uid() == live.uid() => {
+                            if LiveMeta::of(&now).generation() != live.generation() {
+                                return Ok(());
+                            }
+                            *object = now;
+                        }
+                        _ => return Ok(()),
+                    }
+                }
+                Err(error) => return Err(EngineError::cluster(error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the instance depends on, by its mode.
+fn dependencies(settings: &InstanceSettings, memory: &InstanceMemory) -> Dependencies {
+    let mut all = Dependencies::from(inputs(settings, &memory.reads));
+    let drift = if settings.mode == AirwayMode::Dynamic {
+        Effect::Evaluate
+    } else {
+        Effect::StatusOnly
+    };
+    for child in &memory.children {
+        let applied = memory.release.applied.fingerprint(&child.target.reference);
+        let role = Role::Child {
+            drift: Some(drift),
+            status: child.has_status.then_some(Effect::StatusOnly),
+        };
+        let seen = child
+            .judged
+            .clone()
+            .or(applied)
+            .map_or(Seen::Unseen, Seen::Present);
+        all.objects.push(Dependency {
+            target: child.target.clone(),
+            role,
+            seen,
+        });
+        all.selections
+            .extend(child.rests_on.iter().map(|selection| SelectionDependency {
+                selection: selection.clone(),
+                effect: Effect::StatusOnly,
+                seen: 0,
+            }));
+    }
+    all
+}
+
+/// What was looked up, where its changes count.
+fn inputs(settings: &InstanceSettings, reads: &[Read]) -> Vec<Dependency> {
+    if !matches!(
+        settings.mode,
+        AirwayMode::Dynamic | AirwayMode::Subscription
+    ) {
+        return Vec::new();
+    }
+    let dependency = |read: &Read| Dependency {
+        target: Target::new(
+            read.target.clone(),
+            version_of(&read.api_version),
+            &read.plural,
+        ),
+        role: Role::Input,
+        seen: match &read.observed {
+            Observed::Absent => Seen::Absent,
+            Observed::Present {
+                uid,
+                resource_version,
+            } => Seen::Present(Fingerprint::bare(uid, resource_version)),
+        },
+    };
+    reads.iter().map(dependency).collect()
+}
+
+/// How often a write is tried again on a newer state before it is left to the next evaluation.
+const STALE_TRIES: usize = 5;
+
+fn version_of(api_version: &str) -> &str {
+    api_version
+        .rsplit_once('/')
+        .map_or(api_version, |(_, version)| version)
+}
+
+/// The flight's input: the object, or what is at the path; `null` where there is nothing.
+fn input(object: &Value, path: &[String]) -> Vec<u8> {
+    let part = path.iter().try_fold(object, |value, key| value.get(key));
+    serde_json::to_vec(part.unwrap_or(&Value::Null)).unwrap_or_default()
+}
+
+impl InstanceReport {
+    fn of(ready: Ready, disposition: Disposition) -> Self {
+        Self {
+            disposition,
+            takeoff: Report::default(),
+            failure: None,
+            gone: false,
+            ready,
+            stored: None,
+        }
+    }
+
+    fn failed(error: &EngineError) -> Self {
+        let words = error.chain();
+        Self {
+            failure: Some(words.clone()),
+            ..Self::of(Ready::error(words), error.disposition())
+        }
+    }
+}

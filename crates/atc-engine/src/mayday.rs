@@ -1,0 +1,156 @@
+//! The end of a release: everything its record names is removed, then the record.
+
+use std::time::Duration;
+
+use atc_api::ResourceRef;
+use atc_release::cluster::Orphaned;
+use atc_release::history::Revision;
+use atc_release::object::Stages;
+use atc_release::ownership::Owner;
+use atc_release::plan::{self, Plan, PruneItem, PruneOptions};
+
+use crate::engine::Engine;
+use crate::error::{EngineError, chain};
+
+/// A release to remove.
+#[derive(Clone, Debug)]
+pub struct MaydayRequest {
+    /// The release's full name.
+    pub release: String,
+    /// Its target namespace.
+    pub namespace: String,
+    /// Whether CRDs and Namespaces are deleted or let go of.
+    pub prune: PruneOptions,
+    /// Uid of the custom resource that owns the children, if one does; its references are taken off what is let go of.
+    pub owner_uid: Option<String>,
+}
+
+/// How it went.
+#[derive(Clone, Debug, Default)]
+pub struct MaydayReport {
+    /// Revisions that were there; 0: there is no such release.
+    pub revisions: usize,
+    /// Objects that were removed.
+    pub deleted: Vec<ResourceRef>,
+    /// Objects that were let go of.
+    pub orphaned: Vec<ResourceRef>,
+}
+
+/// How long one stage of what is removed may take to be gone. 2 min, as in the existing tool.
+const PRUNE_WAIT: Duration = Duration::from_secs(120);
+
+/// What became of what was to be removed.
+#[derive(Debug, Default)]
+pub(crate) struct Removed {
+    /// Deleted, by us or before.
+    pub(crate) deleted: Vec<ResourceRef>,
+    /// Let go of.
+    pub(crate) orphaned: Vec<ResourceRef>,
+    /// Nothing more is to be done about these.
+    pub(crate) settled: Vec<ResourceRef>,
+}
+
+impl Engine {
+    /// Removes all that the record of a release names, in reverse stages, then the record.
+    ///
+    /// *Guarantees*: an object that is not the release's any more is left alone; the record stays until everything it
+    /// names is gone, so a mayday that fails can be repeated.
+    pub async fn mayday(&self, request: &MaydayRequest) -> Result<MaydayReport, EngineError> {
+        let revisions = self.revisions(&request.release, &request.namespace).await?;
+        let mut report = MaydayReport {
+            revisions: revisions.len(),
+            ..MaydayReport::default()
+        };
+        let previous: Vec<Stages> = revisions
+            .iter()
+            .map(|revision| revision.stages.clone())
+            .collect();
+        let plan = plan::plan(Stages::default(), &previous, request.prune);
+        let us = Owner::new(&request.namespace, &request.release);
+        let removed = self
+            .carry_out(&plan, &us, request.owner_uid.as_deref())
+            .await?;
+        report.deleted = removed.deleted;
+        report.orphaned = removed.orphaned;
+        for revision in &revisions {
+            let deleted = self.cluster().delete_revision(&revision.head).await;
+            deleted.map_err(|source| EngineError::record(&request.release, source))?;
+        }
+        Ok(report)
+    }
+
+    /// The revisions of a release with their objects; records of the old form are rewritten on the way.
+    pub async fn revisions(
+        &self,
+        release: &str,
+        namespace: &str,
+    ) -> Result<Vec<Revision>, EngineError> {
+        let refused = |source| EngineError::record(release, source);
+        let mut revisions = self
+            .cluster()
+            .full_revisions(release, namespace)
+            .await
+            .map_err(refused)?;
+        for revision in revisions
+            .iter_mut()
+            .filter(|revision| revision.head.old_form)
+        {
+            revision.head = self
+                .cluster()
+                .migrate_revision(&revision.head)
+                .await
+                .map_err(refused)?;
+        }
+        Ok(revisions)
+    }
+
+    /// Removes and lets go what a plan says; an error when anything of it is left.
+    pub(crate) async fn carry_out(
+        &self,
+        plan: &Plan,
+        us: &Owner,
+        owner_uid: Option<&str>,
+    ) -> Result<Removed, EngineError> {
+        let mut removed = Removed::default();
+        let mut failures = Vec::new();
+        let pruned = self.cluster().prune(&plan.prune, us, PRUNE_WAIT).await;
+        removed
+            .deleted
+            .extend(pruned.gone.iter().map(|item| item.target.clone()));
+        removed.settled.extend(
+            pruned
+                .gone
+                .iter()
+                .chain(&pruned.not_ours)
+                .map(|item| item.target.clone()),
+        );
+        failures.extend(pruned.errors.iter().map(|error| chain(error)));
+        if failures.is_empty() && !pruned.remaining.is_empty() {
+            let names: Vec<String> = pruned.remaining.iter().map(PruneItem::canonical).collect();
+            failures.push(format!(
+                "still there after {} s: {}",
+                PRUNE_WAIT.as_secs(),
+                names.join(", ")
+            ));
+        }
+        let answers = self.cluster().orphan_all(&plan.orphan, us, owner_uid).await;
+        for (item, answer) in plan.orphan.iter().zip(answers) {
+            match answer {
+                Ok(Orphaned::Released) => {
+                    removed.orphaned.push(item.target.clone());
+                    removed.settled.push(item.target.clone());
+                }
+                Ok(Orphaned::Gone | Orphaned::NotOurs) => removed.settled.push(item.target.clone()),
+                Err(error) => failures.push(chain(&error)),
+            }
+        }
+        if failures.is_empty() {
+            Ok(removed)
+        } else {
+            Err(EngineError::Refused {
+                step: "prune",
+                failures,
+            })
+        }
+    }
+}

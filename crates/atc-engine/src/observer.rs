@@ -1,0 +1,97 @@
+//! What an evaluation tells the watches, and what it asks them: the port between one instance and [`atc_watch`].
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use atc_api::ResourceRef;
+use atc_watch::{Dependencies, Latest, Selection, Target, WatchHub};
+
+/// One instance's side of the watches.
+///
+/// [`interest`](Self::interest) is called before each look-up reads, so that nothing falls between look-up and watch.
+pub trait Observer: Send + Sync {
+    /// This is about to be read or applied.
+    fn interest(&self, target: &Target);
+
+    /// These are about to be listed.
+    fn interest_in(&self, selection: &Selection);
+
+    /// What the watch shows of an object that is tracked; `Unknown` where nothing is watched.
+    fn latest(&self, reference: &ResourceRef) -> Latest;
+}
+
+/// Nothing is watched: a command line, an admission review.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoObserver;
+
+impl Observer for NoObserver {
+    fn interest(&self, _: &Target) {}
+
+    fn interest_in(&self, _: &Selection) {}
+
+    fn latest(&self, _: &ResourceRef) -> Latest {
+        Latest::Unknown
+    }
+}
+
+/// Runs of one instance against the watches: begin, then commit or fail.
+pub trait InstanceObserver: Observer {
+    /// A run begins: until [`commit`](Self::commit) or [`fail`](Self::fail) nothing wakes this owner.
+    fn begin(&self);
+
+    /// The run ended well: these are its dependencies from now on.
+    fn commit(&self, dependencies: Dependencies);
+
+    /// The run failed: what was tracked stays, and these are added.
+    fn fail(&self, dependencies: Dependencies);
+
+    /// The same as what a flight's host can hold.
+    fn share(&self) -> Arc<dyn Observer>;
+}
+
+/// One owner of a [`WatchHub`].
+#[derive(Clone)]
+pub struct Watched<O: Clone + Eq + Hash + Debug + Send + Sync + 'static> {
+    hub: WatchHub<O>,
+    owner: O,
+}
+
+impl<O: Clone + Eq + Hash + Debug + Send + Sync + 'static> Watched<O> {
+    /// The side of `owner`.
+    pub fn new(hub: WatchHub<O>, owner: O) -> Self {
+        Self { hub, owner }
+    }
+}
+
+impl<O: Clone + Eq + Hash + Debug + Send + Sync + 'static> InstanceObserver for Watched<O> {
+    fn begin(&self) {
+        self.hub.begin(&self.owner);
+    }
+
+    fn commit(&self, dependencies: Dependencies) {
+        self.hub.commit(&self.owner, dependencies);
+    }
+
+    fn fail(&self, dependencies: Dependencies) {
+        self.hub.fail(&self.owner, dependencies);
+    }
+
+    fn share(&self) -> Arc<dyn Observer> {
+        Arc::new(self.clone())
+    }
+}
+
+impl<O: Clone + Eq + Hash + Debug + Send + Sync + 'static> Observer for Watched<O> {
+    fn interest(&self, target: &Target) {
+        self.hub.interest(&self.owner, target);
+    }
+
+    fn interest_in(&self, selection: &Selection) {
+        self.hub.interest_in(&self.owner, selection);
+    }
+
+    fn latest(&self, reference: &ResourceRef) -> Latest {
+        self.hub.latest(reference)
+    }
+}

@@ -1,0 +1,88 @@
+//! What a flight printed → the stages to apply, decorated, and the parent's own status.
+
+use std::collections::HashSet;
+
+use atc_api::ResourceRef;
+use atc_release::decorate::{self, Decoration};
+use atc_release::desired;
+use atc_release::object::Stages;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+
+/// Desired resources, ready to be applied.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// Decorated stages, without the parent.
+    pub stages: Stages,
+    /// The status that the flight printed for its parent.
+    pub parent_status: Option<Value>,
+}
+
+impl Prepared {
+    /// Hash of these objects as they will be sent, in order.
+    pub fn hash_of(&self, wanted: &HashSet<ResourceRef>) -> String {
+        let mut hasher = Sha256::new();
+        for object in self
+            .stages
+            .objects()
+            .filter(|object| wanted.contains(&object.reference()))
+        {
+            hasher.update(object.hash());
+        }
+        hex::encode(hasher.finalize())
+    }
+}
+
+/// Takes the parent out of what was printed, and its status out of that.
+///
+/// A parent may be printed without a status: then it is only kept out of the release.
+pub fn take_parent(stages: &mut Stages, parent: &ResourceRef) -> Option<Value> {
+    let found = stages.take(parent);
+    found
+        .into_iter()
+        .map(|object| object.status().clone())
+        .find(|status| status.is_object())
+}
+
+/// The parent's status in the output of a flight that failed, if it can be read.
+pub fn parent_status_of_failure(output: &[u8], parent: &ResourceRef) -> Option<Value> {
+    let mut stages = desired::parse(output).ok()?;
+    take_parent(&mut stages, parent)
+}
+
+impl Engine {
+    /// Parses what a flight printed, takes the parent out and decorates the rest. All of it or an error.
+    pub async fn prepare(
+        &self,
+        output: &[u8],
+        parent: Option<&ResourceRef>,
+        decoration: &Decoration,
+    ) -> Result<Prepared, EngineError> {
+        let mut stages = desired::parse(output).map_err(|source| EngineError::Output {
+            source: Box::new(source),
+        })?;
+        let parent_status = parent.and_then(|parent| take_parent(&mut stages, parent));
+        let scopes = self
+            .cluster()
+            .scopes(
+                stages
+                    .kinds()
+                    .iter()
+                    .map(|(api_version, kind)| (&**api_version, &**kind)),
+            )
+            .await
+            .map_err(EngineError::cluster)?;
+        let stages = decorate::decorate(stages, decoration, &scopes).map_err(|source| {
+            EngineError::Decorate {
+                source: Box::new(source),
+            }
+        })?;
+        Ok(Prepared {
+            stages,
+            parent_status,
+        })
+    }
+}

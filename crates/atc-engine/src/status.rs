@@ -1,0 +1,261 @@
+//! Report plus the flight's own status → the status to write, or nothing.
+//!
+//! Rules: a status that the flight printed for its parent becomes the whole status, its conditions
+//! merged by type over the present ones; a `Ready` condition of the flight's is kept as it is, else ours is set.
+//! Times are no difference: a condition that says the same keeps its stored time, and a status that
+//! differs in nothing else is not written.
+
+use serde_json::{Map, Value, json};
+
+/// What the controller itself says about readiness.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// `True` or `False`.
+    pub status: bool,
+    /// `InProgress`, `Ready`, `Error` or `Terminating`.
+    pub reason: &'static str,
+    /// One line for people; cut to [`MESSAGE_MAX`].
+    pub message: String,
+}
+
+/// The longest message of a condition in bytes: the API's own bound for conditions is 32,768.
+pub const MESSAGE_MAX: usize = 32_000;
+
+impl Ready {
+    /// Everything is there and ready.
+    pub fn ready() -> Self {
+        Self {
+            status: true,
+            reason: "Ready",
+            message: "all resources are ready".into(),
+        }
+    }
+
+    /// Children are not ready yet.
+    pub fn in_progress(message: impl Into<String>) -> Self {
+        Self {
+            status: false,
+            reason: "InProgress",
+            message: message.into(),
+        }
+    }
+
+    /// The evaluation failed, or a child did for good.
+    pub fn error(message: impl Into<String>) -> Self {
+        Self {
+            status: false,
+            reason: "Error",
+            message: message.into(),
+        }
+    }
+
+    /// The object is on its way out.
+    pub fn terminating(message: impl Into<String>) -> Self {
+        Self {
+            status: false,
+            reason: "Terminating",
+            message: message.into(),
+        }
+    }
+
+    fn condition(&self, generation: i64, now: &str) -> Value {
+        let mut message = self.message.clone();
+        if message.len() > MESSAGE_MAX {
+            let mut end = MESSAGE_MAX;
+            while !message.is_char_boundary(end) {
+                end -= 1;
+            }
+            message.truncate(end);
+            message.push('…');
+        }
+        json!({
+            "type": "Ready",
+            "status": if self.status { "True" } else { "False" },
+            "reason": self.reason,
+            "message": message,
+            "observedGeneration": generation,
+            "lastTransitionTime": now,
+        })
+    }
+}
+
+/// The status to store, or `None` when what is stored says the same already.
+///
+/// `current` is the stored status (null when there is none), `printed` what the flight printed for its parent,
+/// `generation` the object's, `now` an RFC 3339 time.
+pub fn next(
+    current: &Value,
+    printed: Option<&Value>,
+    ready: &Ready,
+    generation: i64,
+    now: &str,
+) -> Option<Value> {
+    let stored = conditions(current);
+    let printed_conditions = printed.map(conditions).unwrap_or_default();
+    let mut status = match printed.or(Some(current)) {
+        Some(Value::Object(map)) => map.clone(),
+        _ => Map::new(),
+    };
+
+    let mut merged = stored.clone();
+    for condition in &printed_conditions {
+        put(&mut merged, condition, now);
+    }
+    if !printed_conditions.iter().any(|c| kind_of(c) == "Ready") {
+        put(&mut merged, &ready.condition(generation, now), now);
+    }
+    status.insert("conditions".into(), Value::Array(merged));
+    let status = Value::Object(status);
+    (!same(current, &status)).then_some(status)
+}
+
+fn conditions(status: &Value) -> Vec<Value> {
+    status
+        .get("conditions")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default()
+}
+
+fn kind_of(condition: &Value) -> &str {
+    condition
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// Puts a condition over the one of its type; its time moves only when its status does.
+fn put(conditions: &mut Vec<Value>, condition: &Value, now: &str) {
+    let mut condition = condition.clone();
+    let Some(stored) = conditions
+        .iter_mut()
+        .find(|c| kind_of(c) == kind_of(&condition))
+    else {
+        if let Value::Object(map) = &mut condition
+            && !map.get("lastTransitionTime").is_some_and(Value::is_string)
+        {
+            map.insert("lastTransitionTime".into(), now.into());
+        }
+        conditions.push(condition);
+        return;
+    };
+    if stored.get("status") == condition.get("status")
+        && let (Value::Object(map), Some(time)) = (&mut condition, stored.get("lastTransitionTime"))
+    {
+        map.insert("lastTransitionTime".into(), time.clone());
+    } else if let Value::Object(map) = &mut condition
+        && !map.get("lastTransitionTime").is_some_and(Value::is_string)
+    {
+        map.insert("lastTransitionTime".into(), now.into());
+    }
+    *stored = condition;
+}
+
+/// Whether two statuses that we made say the same, whatever times their conditions bear.
+pub fn alike(a: &Value, b: &Value) -> bool {
+    let timeless = |status: &Value| {
+        let mut status = status.clone();
+        for condition in status
+            .get_mut("conditions")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            if let Value::Object(map) = condition {
+                map.remove("lastTransitionTime");
+            }
+        }
+        status
+    };
+    timeless(a) == timeless(b)
+}
+
+/// Equality without regard to the order of keys. Times of conditions were made equal by [`put`].
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Null, Value::Object(map)) | (Value::Object(map), Value::Null) => map.is_empty(),
+        _ => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = "2026-01-01T00:00:00Z";
+    const NOW: &str = "2026-02-02T00:00:00Z";
+
+    fn cond(kind: &str, status: &str, reason: &str, time: &str) -> Value {
+        json!({"type": kind, "status": status, "reason": reason, "message": "m", "lastTransitionTime": time})
+    }
+
+    #[test]
+    fn ours_is_added_and_settles() {
+        let first = next(&Value::Null, None, &Ready::ready(), 3, NOW).expect("written");
+        assert_eq!(first["conditions"][0]["type"], "Ready");
+        assert_eq!(first["conditions"][0]["observedGeneration"], 3);
+        assert_eq!(
+            next(&first, None, &Ready::ready(), 3, "2027-01-01T00:00:00Z"),
+            None
+        );
+    }
+
+    #[test]
+    fn time_moves_with_status_only() {
+        let first = next(&Value::Null, None, &Ready::in_progress("a"), 1, OLD).expect("written");
+        let second = next(&first, None, &Ready::in_progress("b"), 1, NOW).expect("message changed");
+        assert_eq!(second["conditions"][0]["lastTransitionTime"], OLD);
+        let third = next(&second, None, &Ready::ready(), 1, NOW).expect("status changed");
+        assert_eq!(third["conditions"][0]["lastTransitionTime"], NOW);
+    }
+
+    #[test]
+    fn printed_status_is_whole_and_keeps_other_conditions() {
+        let current = json!({"old": 1, "conditions": [cond("Warm", "True", "Yes", OLD)]});
+        let printed = json!({"msg": "hi", "conditions": [cond("Painted", "True", "Dry", OLD)]});
+        let status = next(&current, Some(&printed), &Ready::ready(), 1, NOW).expect("written");
+        assert_eq!(status["msg"], "hi");
+        assert!(status.get("old").is_none());
+        let kinds: Vec<_> = status["conditions"]
+            .as_array()
+            .expect("list")
+            .iter()
+            .map(kind_of)
+            .collect();
+        assert_eq!(kinds, ["Warm", "Painted", "Ready"]);
+        assert_eq!(
+            next(
+                &status,
+                Some(&printed),
+                &Ready::ready(),
+                1,
+                "2028-01-01T00:00:00Z"
+            ),
+            None
+        );
+    }
+
+    #[test]
+    fn own_ready_of_the_flight_is_kept() {
+        let printed = json!({"conditions": [cond("Ready", "False", "Custom", OLD)]});
+        let status = next(&Value::Null, Some(&printed), &Ready::ready(), 1, NOW).expect("written");
+        assert_eq!(
+            status["conditions"],
+            json!([cond("Ready", "False", "Custom", OLD)])
+        );
+        assert_eq!(next(&status, Some(&printed), &Ready::ready(), 2, NOW), None);
+    }
+
+    #[test]
+    fn a_message_is_cut_at_a_character() {
+        let ready = Ready::error("ä".repeat(MESSAGE_MAX));
+        let status = next(&Value::Null, None, &ready, 1, NOW).expect("written");
+        assert!(
+            status["conditions"][0]["message"]
+                .as_str()
+                .expect("text")
+                .len()
+                <= MESSAGE_MAX + 4
+        );
+    }
+}

@@ -1,0 +1,574 @@
+//! Output of a flight → plan → dry run → record → apply → prune → report.
+//!
+//! The order is the safety rule. Nothing is written before every object has been parsed, decorated and (where asked)
+//! dry-run. The revision is recorded *before* the first object is applied and older ones are dropped only *after* the
+//! prune: whoever is killed in between leaves a record that names every object that may exist, and the next takeoff
+//! or mayday prunes by all of them.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
+
+use atc_api::ResourceRef;
+use atc_release::cluster::{ApplyOptions, ClusterError, ErrorKind, Expect, Preview};
+use atc_release::decorate::Decoration;
+use atc_release::history::{self, Head, NEVER_ACTIVE, Revision};
+use atc_release::object::{Object, Stages};
+use atc_release::ownership::{self, Owner};
+use atc_release::plan::{self, Plan, PruneOptions};
+use atc_watch::{Fingerprint, Target};
+use jiff::Timestamp;
+
+use crate::children::Child;
+use crate::engine::Engine;
+use crate::error::{EngineError, chain};
+use crate::memory::{Applied, Memory};
+use crate::observer::Observer;
+use crate::prepare::Prepared;
+
+/// What is done about a dry run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DryRun {
+    /// First a dry run of all, then the writes. The default.
+    First,
+    /// Only the dry run; nothing is written or recorded.
+    Only,
+    /// No dry run.
+    Skip,
+}
+
+/// A release to bring about.
+#[derive(Clone, Debug)]
+pub struct TakeoffRequest {
+    /// The release's full name, as its record has it.
+    pub release: String,
+    /// The target namespace, where the record lives.
+    pub namespace: String,
+    /// Where the flight came from; empty for none.
+    pub source_url: String,
+    /// Hex SHA-1 of its module; empty for none.
+    pub source_checksum: String,
+    /// Whether that location must always hold the same module.
+    pub source_pinned: bool,
+    /// Marks, owner and scope of the children.
+    pub decoration: Decoration,
+    /// Take fields that another manager set.
+    pub force_conflicts: bool,
+    /// Take objects of nobody or of another release.
+    pub force_ownership: bool,
+    /// Whether and how to dry-run.
+    pub dry_run: DryRun,
+    /// Whether CRDs and Namespaces are deleted or let go of.
+    pub prune: PruneOptions,
+    /// Revisions to keep; `None` keeps all.
+    pub history_cap: Option<usize>,
+}
+
+/// How it went.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Every child, with the verdict on it where it was judged.
+    pub children: Vec<Child>,
+    /// Objects that were written, by name.
+    pub written: Vec<ResourceRef>,
+    /// Objects that were removed.
+    pub pruned: Vec<ResourceRef>,
+    /// Objects that were let go of.
+    pub orphaned: Vec<ResourceRef>,
+    /// Whether a revision was recorded: the desired state is not the last one.
+    pub changed: bool,
+    /// What a dry run could not judge, because its kind or namespace is in the same output.
+    pub unjudged: Vec<ResourceRef>,
+}
+
+/// What the applies of a takeoff go by.
+struct Work<'a> {
+    due: &'a HashSet<ResourceRef>,
+    expectations: &'a HashMap<ResourceRef, Expect>,
+    known: &'a [Child],
+    observer: &'a dyn Observer,
+}
+
+impl Engine {
+    /// Makes the cluster hold exactly what `prepared` says, with history.
+    ///
+    /// *Guarantees*: nothing is written if any object is refused by the dry run; an object that another release owns is
+    /// not touched unless asked; nothing is pruned that the record does not name or that is not ours any more; whoever
+    /// is killed on the way leaves a record that names all that may exist.
+    pub async fn takeoff(
+        &self,
+        request: &TakeoffRequest,
+        prepared: &Prepared,
+        memory: &mut Memory,
+        observer: &dyn Observer,
+    ) -> Result<Report, EngineError> {
+        self.takeoff_knowing(request, prepared, &[], memory, observer)
+            .await
+    }
+
+    /// The same for a release whose children were judged before.
+    pub(crate) async fn takeoff_knowing(
+        &self,
+        request: &TakeoffRequest,
+        prepared: &Prepared,
+        known: &[Child],
+        memory: &mut Memory,
+        observer: &dyn Observer,
+    ) -> Result<Report, EngineError> {
+        let stages = &prepared.stages;
+        let due = due(stages, memory, observer);
+        let expectations = if request.force_ownership {
+            HashMap::new()
+        } else {
+            self.check_ownership(request, stages).await?
+        };
+        let mut report = Report::default();
+        if request.dry_run != DryRun::Skip && !due.is_empty() {
+            let hash = prepared.hash_of(&due);
+            if !memory.verdicts.passed(&hash, Instant::now()) {
+                report.unjudged = self.dry_run(request, stages, &due).await?;
+                memory.verdicts.pass(hash, Instant::now());
+            }
+        }
+        self.read_revisions(request, memory).await?;
+        let draft = self.draft(request, stages, memory)?;
+        if request.dry_run == DryRun::Only {
+            return Ok(report);
+        }
+
+        let grows = draft.is_some() && !is_covered(stages, memory.history());
+        report.changed = draft.is_some();
+        let mut draft = draft;
+        if grows && let Some(revision) = draft.take() {
+            self.store(revision, memory).await?;
+        }
+        let work = Work {
+            due: &due,
+            expectations: &expectations,
+            known,
+            observer,
+        };
+        if let Err(error) = self
+            .apply(request, stages, &work, memory, &mut report)
+            .await
+        {
+            // What was applied before the failure may not be as remembered.
+            memory.applied.clear();
+            return Err(error);
+        }
+        self.settle(request, stages, draft, memory).await?;
+        self.prune(request, stages, memory, &mut report).await?;
+        self.cap(request, memory).await?;
+        let live: HashSet<ResourceRef> = stages.objects().map(Object::reference).collect();
+        memory.applied.retain(&live);
+        Ok(report)
+    }
+
+    /// Refuses what belongs to others; gives what the applies must find unchanged.
+    async fn check_ownership(
+        &self,
+        request: &TakeoffRequest,
+        stages: &Stages,
+    ) -> Result<HashMap<ResourceRef, Expect>, EngineError> {
+        let us = Owner::new(&request.namespace, &request.release);
+        let checks = stages
+            .objects()
+            .map(|object| async move { (object, self.live_metadata(object).await) });
+        let results = futures::future::join_all(checks).await;
+        let mut expectations = HashMap::new();
+        let mut failures = Vec::new();
+        for (object, live) in results {
+            match live {
+                Err(error) if error.kind() == ErrorKind::NoSuchKind => {}
+                Err(error) => failures.push(chain(&error)),
+                Ok(None) => {
+                    expectations.insert(object.reference(), Expect::Absent);
+                }
+                Ok(Some(live)) => {
+                    match ownership::may_take(&object.canonical(), Some(live.value()), &us, false) {
+                        Ok(()) => {}
+                        Err(error) => failures.push(chain(&error)),
+                    }
+                }
+            }
+        }
+        if failures.is_empty() {
+            return Ok(expectations);
+        }
+        Err(EngineError::Refused {
+            step: "ownership",
+            failures,
+        })
+    }
+
+    async fn live_metadata(
+        &self,
+        object: &Object,
+    ) -> Result<Option<atc_release::cluster::LiveMeta>, ClusterError> {
+        let mapping = self
+            .cluster()
+            .mapping(object.api_version(), object.kind())
+            .await?;
+        self.cluster()
+            .metadata(
+                &mapping,
+                object.namespace().unwrap_or_default(),
+                object.name(),
+            )
+            .await
+    }
+
+    /// One dry run over all stages before anything is applied. Gives what could not be judged.
+    async fn dry_run(
+        &self,
+        request: &TakeoffRequest,
+        stages: &Stages,
+        due: &HashSet<ResourceRef>,
+    ) -> Result<Vec<ResourceRef>, EngineError> {
+        let wanted: Vec<Vec<Object>> = stages.iter().map(|stage| pick(stage, due)).collect();
+        let options = |_: &Object| ApplyOptions {
+            force: request.force_conflicts,
+            ..ApplyOptions::default()
+        };
+        let mut unjudged = Vec::new();
+        let mut failures = Vec::new();
+        for (object, preview) in wanted.iter().flatten().zip(
+            self.cluster()
+                .preview(&wanted, options)
+                .await
+                .into_iter()
+                .flatten(),
+        ) {
+            match preview {
+                Preview::Accepted(_) => {}
+                Preview::Unjudged(_) => unjudged.push(object.reference()),
+                Preview::Refused(error) => failures.push(chain(&error)),
+            }
+        }
+        if failures.is_empty() {
+            Ok(unjudged)
+        } else {
+            Err(EngineError::Refused {
+                step: "dry run",
+                failures,
+            })
+        }
+    }
+
+    async fn read_revisions(
+        &self,
+        request: &TakeoffRequest,
+        memory: &mut Memory,
+    ) -> Result<(), EngineError> {
+        if memory.revisions.is_none() {
+            memory.revisions = Some(self.revisions(&request.release, &request.namespace).await?);
+        }
+        Ok(())
+    }
+
+    /// The revision to record, or `None` when the active one says the same.
+    ///
+    /// # Errors
+    /// A record that does not fit, or a pinned source whose content changed: before anything is written.
+    fn draft(
+        &self,
+        request: &TakeoffRequest,
+        stages: &Stages,
+        memory: &Memory,
+    ) -> Result<Option<Revision>, EngineError> {
+        let refused = |source| EngineError::History {
+            release: request.release.clone(),
+            source: Box::new(source),
+        };
+        let revisions = memory.history();
+        check_pin(request, revisions)?;
+        match history::active(revisions) {
+            Some(active) if active.stages.same_as(stages) => return Ok(None),
+            None if stages.is_empty() && revisions.is_empty() => return Ok(None),
+            _ => {}
+        }
+        if let Some(unfinished) = revisions
+            .iter()
+            .find(|r| r.head.active_at == NEVER_ACTIVE && r.stages.same_as(stages))
+        {
+            return Ok(Some(unfinished.clone()));
+        }
+        let mut revision = Revision::new(
+            &request.release,
+            &request.namespace,
+            stages.clone(),
+            rand::random(),
+            now(),
+        );
+        revision.head.source_url.clone_from(&request.source_url);
+        revision
+            .head
+            .source_checksum
+            .clone_from(&request.source_checksum);
+        revision.to_secret().map_err(refused)?;
+        Ok(Some(revision))
+    }
+
+    /// Records a revision that is not active yet, unless it is there from an earlier try.
+    async fn store(&self, mut revision: Revision, memory: &mut Memory) -> Result<(), EngineError> {
+        if revision.head.uid.is_some() {
+            return Ok(());
+        }
+        revision.head.active_at = NEVER_ACTIVE;
+        self.create(revision, memory).await
+    }
+
+    async fn create(&self, revision: Revision, memory: &mut Memory) -> Result<(), EngineError> {
+        let mut known = memory.revisions.take().unwrap_or_default();
+        let release = &revision.head.release;
+        let head = self
+            .cluster()
+            .create_revision(&revision)
+            .await
+            .map_err(|source| EngineError::record(release, source))?;
+        known.push(Revision {
+            head,
+            stages: revision.stages,
+        });
+        memory.revisions = Some(known);
+        // What an older revision holds may live again by our own doing.
+        memory.gone.clear();
+        Ok(())
+    }
+
+    /// Makes the record of what was applied the active one.
+    async fn settle(
+        &self,
+        request: &TakeoffRequest,
+        stages: &Stages,
+        draft: Option<Revision>,
+        memory: &mut Memory,
+    ) -> Result<(), EngineError> {
+        if let Some(mut revision) = draft {
+            revision.head.active_at = now();
+            return self.create(revision, memory).await;
+        }
+        if history::active(memory.history()).is_some_and(|active| active.stages.same_as(stages)) {
+            return Ok(());
+        }
+        let Some(mut known) = memory.revisions.take() else {
+            return Ok(());
+        };
+        let now = now();
+        if let Some(revision) = known
+            .iter_mut()
+            .find(|r| r.head.active_at == NEVER_ACTIVE && r.stages.same_as(stages))
+        {
+            revision.head = self
+                .cluster()
+                .activate_revision(&revision.head, now)
+                .await
+                .map_err(|source| EngineError::record(&request.release, source))?;
+        }
+        tracing::trace!(release = request.release, "revision is active");
+        memory.revisions = Some(known);
+        Ok(())
+    }
+
+    async fn apply(
+        &self,
+        request: &TakeoffRequest,
+        stages: &Stages,
+        work: &Work<'_>,
+        memory: &mut Memory,
+        report: &mut Report,
+    ) -> Result<(), EngineError> {
+        let count = stages.len();
+        for (at, stage) in stages.iter().enumerate() {
+            let wanted = pick(stage, work.due);
+            for object in &wanted {
+                let mapping = self
+                    .cluster()
+                    .mapping(object.api_version(), object.kind())
+                    .await;
+                // A kind that is not served is refused by the apply, with its words.
+                if let Ok(mapping) = mapping {
+                    work.observer.interest(&Target::new(
+                        object.reference(),
+                        &mapping.version,
+                        &mapping.plural,
+                    ));
+                }
+            }
+            let options = |object: &Object| ApplyOptions {
+                force: request.force_conflicts,
+                expect: work
+                    .expectations
+                    .get(&object.reference())
+                    .cloned()
+                    .unwrap_or_default(),
+                ..ApplyOptions::default()
+            };
+            let answers = self.cluster().apply_stage(&wanted, options).await;
+            let mut live = HashMap::new();
+            let mut failures = Vec::new();
+            for (object, answer) in wanted.iter().zip(answers) {
+                match answer {
+                    Ok(applied) => {
+                        let fingerprint = Fingerprint::of(&applied.live);
+                        memory.applied.insert(
+                            object.reference(),
+                            Applied {
+                                sent: object.hash(),
+                                fingerprint,
+                            },
+                        );
+                        report.written.push(object.reference());
+                        live.insert(object.reference(), applied.live);
+                    }
+                    Err(error) => failures.push(chain(&error)),
+                }
+            }
+            if !failures.is_empty() {
+                return Err(EngineError::Refused {
+                    step: "apply",
+                    failures,
+                });
+            }
+            let first = report.children.len();
+            for object in stage {
+                let live = live.remove(&object.reference());
+                let child = self
+                    .child(object, live, work.known, memory, work.observer)
+                    .await?;
+                report.children.push(child);
+            }
+            if at + 1 < count {
+                let limit = self.options().stage_wait;
+                self.wait_for_stage(
+                    at + 1,
+                    count,
+                    &mut report.children[first..],
+                    limit,
+                    work.observer,
+                )
+                .await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what the record names and the output does not.
+    async fn prune(
+        &self,
+        request: &TakeoffRequest,
+        stages: &Stages,
+        memory: &mut Memory,
+        report: &mut Report,
+    ) -> Result<(), EngineError> {
+        let previous: Vec<Stages> = memory
+            .history()
+            .iter()
+            .map(|revision| revision.stages.clone())
+            .collect();
+        let plan = without(
+            plan::plan(stages.clone(), &previous, request.prune),
+            &memory.gone,
+        );
+        if plan.prune.is_empty() && plan.orphan.is_empty() {
+            return Ok(());
+        }
+        let us = Owner::new(&request.namespace, &request.release);
+        let owner_uid = request
+            .decoration
+            .owner
+            .as_ref()
+            .map(|owner| owner.uid.as_str());
+        let removed = self.carry_out(&plan, &us, owner_uid).await?;
+        memory.gone.extend(removed.settled);
+        report.pruned = removed.deleted;
+        report.orphaned = removed.orphaned;
+        Ok(())
+    }
+
+    /// Drops the revisions beyond the cap; only after all that they alone name is gone.
+    async fn cap(&self, request: &TakeoffRequest, memory: &mut Memory) -> Result<(), EngineError> {
+        let Some(cap) = request.history_cap.and_then(|cap| i64::try_from(cap).ok()) else {
+            return Ok(());
+        };
+        let beyond: Vec<Head> = history::beyond_cap(memory.history(), cap)
+            .into_iter()
+            .map(|revision| revision.head.clone())
+            .collect();
+        for head in beyond {
+            let deleted = self.cluster().delete_revision(&head).await;
+            deleted.map_err(|source| EngineError::record(&request.release, source))?;
+            if let Some(revisions) = &mut memory.revisions {
+                revisions.retain(|revision| revision.head.secret != head.secret);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A location that must always hold the same module may not hold another one than the history says.
+fn check_pin(request: &TakeoffRequest, revisions: &[Revision]) -> Result<(), EngineError> {
+    let moved = |head: &Head| {
+        head.source_url == request.source_url && head.source_checksum != request.source_checksum
+    };
+    match revisions
+        .iter()
+        .find(|revision| request.source_pinned && moved(&revision.head))
+    {
+        None => Ok(()),
+        Some(revision) => Err(EngineError::Pinned {
+            url: request.source_url.clone(),
+            release: request.release.clone(),
+            before: revision.head.source_checksum.clone(),
+            now: request.source_checksum.clone(),
+        }),
+    }
+}
+
+fn now() -> Timestamp {
+    jiff::Timestamp::now()
+}
+
+/// The objects that must be sent: changed since they were last sent, or disturbed since by others.
+fn due(stages: &Stages, memory: &Memory, observer: &dyn Observer) -> HashSet<ResourceRef> {
+    let undisturbed = |object: &&Object| {
+        let reference = object.reference();
+        !memory
+            .applied
+            .is_undisturbed(&reference, &object.hash(), &observer.latest(&reference))
+    };
+    stages
+        .objects()
+        .filter(undisturbed)
+        .map(Object::reference)
+        .collect()
+}
+
+fn pick(stage: &[Object], due: &HashSet<ResourceRef>) -> Vec<Object> {
+    stage
+        .iter()
+        .filter(|object| due.contains(&object.reference()))
+        .cloned()
+        .collect()
+}
+
+/// Whether every object is named by some revision already, so that a kill before the new record loses none.
+fn is_covered(stages: &Stages, revisions: &[Revision]) -> bool {
+    let known: HashSet<ResourceRef> = revisions
+        .iter()
+        .flat_map(|revision| revision.stages.objects())
+        .map(Object::reference)
+        .collect();
+    stages
+        .objects()
+        .all(|object| known.contains(&object.reference()))
+}
+
+/// The plan without what is known to be gone.
+fn without(mut plan: Plan, gone: &HashSet<ResourceRef>) -> Plan {
+    for stage in &mut plan.prune {
+        stage.retain(|item| !gone.contains(&item.target));
+    }
+    plan.prune.retain(|stage| !stage.is_empty());
+    plan.orphan.retain(|item| !gone.contains(&item.target));
+    plan
+}
