@@ -23,6 +23,13 @@ impl Fault {
 
     pub(crate) fn of_status(status: &Status) -> Self {
         let kind = match status.code {
+            // What the client makes of a line that is neither an event nor a status.
+            0 => {
+                return Self::new(
+                    FaultKind::Unreadable,
+                    "an event can't be read as JSON metadata",
+                );
+            }
             410 => FaultKind::Expired,
             404 => FaultKind::NoSuchKind,
             403 => FaultKind::Forbidden,

@@ -144,16 +144,22 @@ impl<O> ObjectState<O> {
 }
 
 impl<O: Clone + Eq + Hash> ObjectState<O> {
-    /// Before a run reads: what is known by now is handed to it. Adds the owner where it is new.
-    pub(crate) fn hand_over(&mut self, owner: &O) {
-        let entry = self.owners.entry(owner.clone()).or_insert_with(|| Entry {
+    /// What the owner has seen; nothing yet where it is new.
+    pub(crate) fn entry(&mut self, owner: &O) -> &mut Entry {
+        self.owners.entry(owner.clone()).or_insert_with(|| Entry {
             effects: Effects::of(Role::Input),
             base: Seen::Unseen,
             before: None,
-        });
-        entry.before = self.latest.uid().map(str::to_owned);
-        if entry.base == Seen::Unseen || change(&entry.base, &self.latest).is_some() {
-            entry.take(&self.latest);
+        })
+    }
+
+    /// Before a run reads: what is known by now is handed to it. Adds the owner where it is new.
+    pub(crate) fn hand_over(&mut self, owner: &O) {
+        let latest = self.latest.clone();
+        let entry = self.entry(owner);
+        entry.before = latest.uid().map(str::to_owned);
+        if entry.base == Seen::Unseen || change(&entry.base, &latest).is_some() {
+            entry.take(&latest);
         }
     }
 

@@ -338,10 +338,7 @@ impl<O: Clone + Eq + Hash + Debug> Tracker<O> {
         wakes: &mut Vec<Wake<O>>,
     ) -> Option<Effect> {
         let object = register(&mut self.kinds, &merged.target);
-        if new {
-            object.hand_over(owner);
-        }
-        let entry = object.owners.get_mut(owner)?;
+        let entry = object.entry(owner);
         entry.effects = merged.effects;
         if merged.seen != Seen::Unseen {
             entry.base = merged.seen.clone();
@@ -361,9 +358,14 @@ impl<O: Clone + Eq + Hash + Debug> Tracker<O> {
         missed.then(|| merged.effects.on(Change::Drift)).flatten()
     }
 
-    /// What a run saw is news for everybody else.
+    /// What a run saw is news for everybody else; but what it saw of a kind that is gone was before that.
     fn adopt(&mut self, owner: &O, reference: &ResourceRef, seen: &Seen, wakes: &mut Vec<Wake<O>>) {
+        let gone = self
+            .kinds
+            .get(&reference.group_kind)
+            .is_some_and(|kind| kind.gone);
         if let Some(object) = object_mut(&mut self.kinds, reference)
+            && !(gone && matches!(seen, Seen::Present(_)))
             && object.adopt(owner, seen)
         {
             let running = |other: &O| other == owner || is_running(&self.owners, other);
@@ -540,3 +542,6 @@ fn merge(objects: Vec<Dependency>) -> HashMap<ResourceRef, Merged> {
     }
     merged
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,16 +23,13 @@ impl<O> Default for PendingWakes<O> {
 
 impl<O: Clone + Eq + Hash> PendingWakes<O> {
     pub(crate) fn add(&mut self, wake: Wake<O>) {
-        match self.wakes.get_mut(&wake.owner) {
-            Some(known) => {
-                if wake.effect > known.0 {
-                    *known = (wake.effect, wake.cause);
-                }
+        if let Some(known) = self.wakes.get_mut(&wake.owner) {
+            if wake.effect > known.0 {
+                *known = (wake.effect, wake.cause);
             }
-            None => {
-                self.order.push_back(wake.owner.clone());
-                self.wakes.insert(wake.owner, (wake.effect, wake.cause));
-            }
+        } else {
+            self.order.push_back(wake.owner.clone());
+            self.wakes.insert(wake.owner, (wake.effect, wake.cause));
         }
     }
 

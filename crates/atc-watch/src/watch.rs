@@ -227,7 +227,7 @@ impl Watch {
         let turn = timeout(TURN_TIMEOUT, self.lists.acquire()).await;
         let mut request = Request::new(url(resource))
             .list_metadata(params)
-            .map_err(unbuildable)?;
+            .map_err(|error| unbuildable(&error))?;
         if let Ok(accept) = ACCEPT_LIST.parse() {
             request.headers_mut().insert("accept", accept);
         }
@@ -255,7 +255,7 @@ impl Watch {
         };
         let mut request = Request::new(url(resource))
             .watch_metadata(&params, version)
-            .map_err(unbuildable)?;
+            .map_err(|error| unbuildable(&error))?;
         if let Ok(accept) = ACCEPT_WATCH.parse() {
             request.headers_mut().insert("accept", accept);
         }
@@ -399,7 +399,7 @@ fn url(resource: &Resource) -> String {
     <DynamicObject as kube::Resource>::url_path(&resource, None)
 }
 
-fn unbuildable(error: kube::core::request::Error) -> Fault {
+fn unbuildable(error: &kube::core::request::Error) -> Fault {
     Fault::new(
         FaultKind::NotWatchable,
         &format!("no request can be made: {error}"),
