@@ -64,16 +64,15 @@ pub enum DecorateError {
 const MAX_LISTED: usize = 20;
 
 fn listed(items: &[String]) -> String {
-    let mut text = items
+    let quoted = items
         .iter()
         .take(MAX_LISTED)
-        .map(|item| format!("\"{item}\""))
-        .collect::<Vec<_>>()
-        .join(", ");
-    if items.len() > MAX_LISTED {
-        text.push_str(&format!(" and {} more", items.len() - MAX_LISTED));
-    }
-    text
+        .map(|item| format!("\"{item}\""));
+    let more = items
+        .len()
+        .checked_sub(MAX_LISTED + 1)
+        .map(|more| format!("{} more", more + 1));
+    quoted.chain(more).collect::<Vec<_>>().join(", ")
 }
 
 /// Makes the objects those of a release.
@@ -183,7 +182,7 @@ fn mark(object: &mut Object, decoration: &Decoration) {
     object.set_annotation(names::ANNOTATION_NAMESPACE, &decoration.namespace);
     match &decoration.instance_ref {
         Some(instance) => {
-            object.set_annotation(names::ANNOTATION_INSTANCE_REF, &instance.to_string())
+            object.set_annotation(names::ANNOTATION_INSTANCE_REF, &instance.to_string());
         }
         None => object.remove_annotation(names::ANNOTATION_INSTANCE_REF),
     }

@@ -4,22 +4,23 @@
 //! labels, six annotations and one key, the gzipped JSON of the stages as applied.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
 
 use atc_api::names;
-use flate2::{Compression, read::MultiGzDecoder, write::GzEncoder};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::Value;
 use sha1::{Digest, Sha1};
 
-use crate::object::{Object, Stages};
+use crate::object::Stages;
 
 mod pin;
+mod record;
+mod revisions;
 
 pub use pin::{check_pin, is_pinnable};
+pub use record::{pack, unpack};
+pub use revisions::{active, beyond_cap, number, numbered};
 
 /// Bytes that the data of one Secret may hold: Kubernetes' own limit (`MaxSecretSize`, 1 MiB), before base64.
 pub const MAX_RECORD_BYTES: usize = 1_048_576;
@@ -371,108 +372,6 @@ impl Revision {
         let stages = unpack(&head.secret, bytes)?;
         Ok(Self { head, stages })
     }
-}
-
-/// Gzipped JSON of the stages; an empty release is `null`, as the existing tool writes it. Equal stages give equal bytes.
-pub fn pack(stages: &Stages) -> Result<Vec<u8>, std::io::Error> {
-    let mut writer = GzEncoder::new(Vec::new(), Compression::default());
-    if stages.is_empty() {
-        writer.write_all(b"null")?;
-    } else {
-        serde_json::to_writer(&mut writer, stages)?;
-    }
-    writer.finish()
-}
-
-/// Reads what [`pack`] wrote, or plain JSON. `secret` is named in errors; content never is.
-pub fn unpack(secret: &str, bytes: &[u8]) -> Result<Stages, HistoryError> {
-    let content = |why: String| HistoryError::Content {
-        secret: secret.to_owned(),
-        why,
-    };
-    let mut plain = Vec::new();
-    let json = if bytes.starts_with(&[0x1f, 0x8b]) {
-        let unpack = |source| HistoryError::Unpack {
-            secret: secret.to_owned(),
-            source,
-        };
-        MultiGzDecoder::new(bytes)
-            .take(MAX_UNPACKED_BYTES + 1)
-            .read_to_end(&mut plain)
-            .map_err(unpack)?;
-        if plain.len() as u64 > MAX_UNPACKED_BYTES {
-            return Err(content(format!(
-                "it unpacks to more than {MAX_UNPACKED_BYTES} bytes"
-            )));
-        }
-        &plain
-    } else {
-        bytes
-    };
-    let value: Value = serde_json::from_slice(json).map_err(|error| {
-        content(format!(
-            "no JSON at line {}, column {}",
-            error.line(),
-            error.column()
-        ))
-    })?;
-    let stages = match value {
-        Value::Null => Vec::new(),
-        Value::Array(stages) => stages,
-        _ => return Err(content("it is another JSON value".to_owned())),
-    };
-    let mut result = Vec::with_capacity(stages.len());
-    for (index, stage) in stages.into_iter().enumerate() {
-        let objects = match stage {
-            Value::Null => Vec::new(),
-            Value::Array(objects) => objects,
-            _ => return Err(content(format!("stage {} is no list", index + 1))),
-        };
-        let objects: Result<Vec<Object>, _> = objects.into_iter().map(Object::try_from).collect();
-        result.push(objects.map_err(|error| content(format!("stage {}: {error}", index + 1)))?);
-    }
-    Ok(Stages::new(result))
-}
-
-/// The active revision: the one that became active last. None if there is none, or none ever became active.
-pub fn active<T: AsRef<Head>>(revisions: &[T]) -> Option<&T> {
-    let latest = revisions
-        .iter()
-        .max_by(|one, two| recency(one.as_ref()).cmp(&recency(two.as_ref())))?;
-    (latest.as_ref().active_at != NEVER_ACTIVE).then_some(latest)
-}
-
-/// The revisions in the order of their numbers: by creation. The number of a revision is its position, from 1.
-pub fn numbered<T: AsRef<Head>>(revisions: &[T]) -> Vec<&T> {
-    let mut sorted: Vec<&T> = revisions.iter().collect();
-    sorted.sort_by(|one, two| {
-        let (one, two) = (one.as_ref(), two.as_ref());
-        (one.created_at, &one.secret).cmp(&(two.created_at, &two.secret))
-    });
-    sorted
-}
-
-/// The number of a revision, from 1.
-pub fn number<T: AsRef<Head>>(revisions: &[T], secret: &str) -> Option<usize> {
-    numbered(revisions)
-        .iter()
-        .position(|revision| revision.as_ref().secret == secret)
-        .map(|index| index + 1)
-}
-
-/// The revisions beyond the `cap` most recently active ones, least recently active first; 0 or less keeps all.
-pub fn beyond_cap<T: AsRef<Head>>(revisions: &[T], cap: i64) -> Vec<&T> {
-    let Ok(cap @ 1..) = usize::try_from(cap) else {
-        return Vec::new();
-    };
-    let mut sorted: Vec<&T> = revisions.iter().collect();
-    sorted.sort_by(|one, two| recency(one.as_ref()).cmp(&recency(two.as_ref())));
-    sorted.truncate(revisions.len().saturating_sub(cap));
-    sorted
-}
-
-fn recency(head: &Head) -> (Timestamp, Timestamp, &str) {
-    (head.active_at, head.created_at, &head.secret)
 }
 
 #[cfg(test)]

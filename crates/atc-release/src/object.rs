@@ -12,6 +12,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+mod check;
+mod stages;
+
+pub use check::ObjectError;
+pub use stages::Stages;
+
 /// What a metadata field that only the server sets is called; it never comes from us.
 ///
 /// `generation` and `selfLink` stand beside the four that the existing tool drops, since typed Go programs print them too.
@@ -30,50 +36,6 @@ const SERVER_FIELDS: [&str; 6] = [
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(into = "Value", try_from = "Value")]
 pub struct Object(Value);
-
-/// Why a value is no object.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ObjectError {
-    /// It is a text, a number, a list.
-    #[error("it is {0}, not an object")]
-    NotAMap(&'static str),
-    /// A field that every object has is absent, null or empty.
-    #[error("it has no {field}{of}")]
-    Missing {
-        /// Dotted path.
-        field: &'static str,
-        /// `" (ConfigMap)"`: what is known of the object.
-        of: String,
-    },
-    /// A field is of another type than Kubernetes wants.
-    #[error("{field} is {found}, not {wanted}{of}")]
-    WrongType {
-        /// Dotted path.
-        field: &'static str,
-        /// What stands there.
-        found: &'static str,
-        /// What must stand there.
-        wanted: &'static str,
-        /// `" (ConfigMap \"a\")"`: what is known of the object.
-        of: String,
-    },
-    /// A name that the server would make up: such an object could never be found again.
-    #[error("metadata.generateName can't be used, a release needs a fixed metadata.name{of}")]
-    GenerateName {
-        /// `" (Job)"`: what is known of the object.
-        of: String,
-    },
-    /// A text that can't be part of a URL.
-    #[error("{field} \"{value}\" is not possible: {why}")]
-    Illegal {
-        /// Dotted path.
-        field: &'static str,
-        /// What stands there.
-        value: String,
-        /// The rule.
-        why: &'static str,
-    },
-}
 
 impl Object {
     /// `apiVersion`: `apps/v1`, or `v1` for core kinds.
@@ -277,99 +239,6 @@ impl Object {
     }
 }
 
-impl TryFrom<Value> for Object {
-    type Error = ObjectError;
-
-    fn try_from(value: Value) -> Result<Self, ObjectError> {
-        let Value::Object(map) = &value else {
-            return Err(ObjectError::NotAMap(type_name(&value)));
-        };
-        let kind = map.get("kind").and_then(Value::as_str).unwrap_or_default();
-        let name = map
-            .get("metadata")
-            .and_then(|metadata| metadata["name"].as_str())
-            .unwrap_or_default();
-        let of = || match (kind, name) {
-            ("", "") => String::new(),
-            (kind, "") => format!(" ({kind})"),
-            ("", name) => format!(" (\"{name}\")"),
-            (kind, name) => format!(" ({kind} \"{name}\")"),
-        };
-        let api_version = wanted_text(map.get("apiVersion"), "apiVersion", of)?;
-        let kind_text = wanted_text(map.get("kind"), "kind", of)?;
-        let null = Value::Null;
-        let metadata = map.get("metadata").unwrap_or(&null);
-        match metadata {
-            Value::Null => {
-                return Err(ObjectError::Missing {
-                    field: "metadata.name",
-                    of: of(),
-                });
-            }
-            Value::Object(_) => (),
-            other => {
-                return Err(ObjectError::WrongType {
-                    field: "metadata",
-                    found: type_name(other),
-                    wanted: "a map",
-                    of: of(),
-                });
-            }
-        }
-        let has_name =
-            !matches!(&metadata["name"], Value::Null) && metadata["name"].as_str() != Some("");
-        if !has_name
-            && metadata["generateName"]
-                .as_str()
-                .is_some_and(|name| !name.is_empty())
-        {
-            return Err(ObjectError::GenerateName { of: of() });
-        }
-        let name_text = wanted_text(metadata.get("name"), "metadata.name", of)?;
-        check_api_version(api_version)?;
-        check_word("kind", kind_text)?;
-        check_segment("metadata.name", name_text)?;
-        match &metadata["namespace"] {
-            Value::Null => (),
-            Value::String(namespace) if namespace.is_empty() => (),
-            Value::String(namespace) => check_segment("metadata.namespace", namespace)?,
-            other => {
-                let found = type_name(other);
-                return Err(ObjectError::WrongType {
-                    field: "metadata.namespace",
-                    found,
-                    wanted: "a text",
-                    of: of(),
-                });
-            }
-        }
-        for (key, field) in [
-            ("labels", "metadata.labels"),
-            ("annotations", "metadata.annotations"),
-        ] {
-            if !matches!(metadata[key], Value::Null | Value::Object(_)) {
-                let found = type_name(&metadata[key]);
-                return Err(ObjectError::WrongType {
-                    field,
-                    found,
-                    wanted: "a map",
-                    of: of(),
-                });
-            }
-        }
-        if !matches!(metadata["ownerReferences"], Value::Null | Value::Array(_)) {
-            let found = type_name(&metadata["ownerReferences"]);
-            return Err(ObjectError::WrongType {
-                field: "metadata.ownerReferences",
-                found,
-                wanted: "a list",
-                of: of(),
-            });
-        }
-        Ok(Self(value))
-    }
-}
-
 impl From<Object> for Value {
     fn from(object: Object) -> Self {
         object.0
@@ -380,78 +249,6 @@ impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Object({})", self.canonical())
     }
-}
-
-fn wanted_text<'a>(
-    value: Option<&'a Value>,
-    field: &'static str,
-    of: impl Fn() -> String,
-) -> Result<&'a str, ObjectError> {
-    match value {
-        Some(Value::String(text)) if !text.is_empty() => Ok(text),
-        None | Some(Value::Null | Value::String(_)) => {
-            Err(ObjectError::Missing { field, of: of() })
-        }
-        Some(other) => Err(ObjectError::WrongType {
-            field,
-            found: type_name(other),
-            wanted: "a text",
-            of: of(),
-        }),
-    }
-}
-
-fn check_api_version(text: &str) -> Result<(), ObjectError> {
-    let parts: Vec<&str> = text.split('/').collect();
-    let good = parts.len() <= 2 && parts.iter().all(|part| !part.is_empty() && is_word(part));
-    if good {
-        return Ok(());
-    }
-    Err(ObjectError::Illegal {
-        field: "apiVersion",
-        value: text.to_owned(),
-        why: "it must be a version, or a group, a slash and a version",
-    })
-}
-
-fn check_word(field: &'static str, text: &str) -> Result<(), ObjectError> {
-    if is_word(text) {
-        return Ok(());
-    }
-    Err(ObjectError::Illegal {
-        field,
-        value: text.to_owned(),
-        why: "only letters, digits, '-' and '.' may stand there",
-    })
-}
-
-fn is_word(text: &str) -> bool {
-    text.bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.')
-        && text.bytes().any(|byte| byte.is_ascii_alphanumeric())
-}
-
-/// Kubernetes' own rule for path segments (no `.`, `..`, `/`, `%`), and nothing that would end or split a URL.
-fn check_segment(field: &'static str, text: &str) -> Result<(), ObjectError> {
-    let why = if text == "." || text == ".." {
-        "it can't be '.' or '..'"
-    } else if let Some(bad) = text
-        .chars()
-        .find(|c| !c.is_ascii_graphic() || "/%?#\\".contains(*c))
-    {
-        if bad == '/' || bad == '%' {
-            "it can't hold '/' or '%'"
-        } else {
-            "it holds a character that no name may hold"
-        }
-    } else {
-        return Ok(());
-    };
-    Err(ObjectError::Illegal {
-        field,
-        value: text.escape_debug().collect(),
-        why,
-    })
 }
 
 /// What a value is, in words for a message.
@@ -534,124 +331,6 @@ fn write_sorted(value: &Value, out: &mut Vec<u8>) {
             out.push(b']');
         }
         scalar => out.extend(scalar.to_string().into_bytes()),
-    }
-}
-
-/// The objects of a release, in the order in which they are made: stage by stage, all objects of a stage at once.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Stages(Vec<Vec<Object>>);
-
-impl Stages {
-    /// These stages; empty ones vanish.
-    pub fn new(stages: Vec<Vec<Object>>) -> Self {
-        Self(
-            stages
-                .into_iter()
-                .filter(|stage| !stage.is_empty())
-                .collect(),
-        )
-    }
-
-    /// The stages, first to be applied first.
-    pub fn iter(&self) -> std::slice::Iter<'_, Vec<Object>> {
-        self.0.iter()
-    }
-
-    /// All objects, stage by stage.
-    pub fn objects(&self) -> impl Iterator<Item = &Object> {
-        self.0.iter().flatten()
-    }
-
-    /// All objects, stage by stage, to be changed.
-    pub fn objects_mut(&mut self) -> impl Iterator<Item = &mut Object> {
-        self.0.iter_mut().flatten()
-    }
-
-    /// Number of stages.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there is no object.
-    pub fn is_empty(&self) -> bool {
-        self.0.iter().all(Vec::is_empty)
-    }
-
-    /// Number of objects in all stages.
-    pub fn count(&self) -> usize {
-        self.0.iter().map(Vec::len).sum()
-    }
-
-    /// Takes out every object that is `target`, in whatever API version it is given; stages that are then empty vanish.
-    ///
-    /// An object that says no namespace counts as of the target's namespace, and for a target without namespace the
-    /// object's does not count: flights print their parent as it suits them.
-    pub fn take(&mut self, target: &ResourceRef) -> Vec<Object> {
-        let is_target = |object: &Object| {
-            object.name() == target.name
-                && object.group_kind() == target.group_kind
-                && (target.namespace.is_empty()
-                    || object
-                        .namespace()
-                        .is_none_or(|namespace| namespace == target.namespace))
-        };
-        let mut taken = Vec::new();
-        for stage in &mut self.0 {
-            let (hit, rest) = std::mem::take(stage).into_iter().partition(is_target);
-            taken.extend(Vec::<Object>::from_iter(hit));
-            *stage = rest;
-        }
-        self.0.retain(|stage| !stage.is_empty());
-        taken
-    }
-
-    /// Whether both hold the same objects in the same stages; the order within a stage has no meaning, nor has that of keys.
-    pub fn same_as(&self, other: &Self) -> bool {
-        fn sorted(stage: &[Object]) -> Vec<&Object> {
-            let mut stage: Vec<&Object> = stage.iter().collect();
-            stage
-                .sort_by_cached_key(|object| (object.reference(), object.api_version().to_owned()));
-            stage
-        }
-        self.0.len() == other.0.len()
-            && self
-                .0
-                .iter()
-                .zip(&other.0)
-                .all(|(one, two)| sorted(one) == sorted(two))
-    }
-
-    /// The `(apiVersion, kind)` pairs of all objects, each once, sorted: what to ask the cluster's discovery about.
-    pub fn kinds(&self) -> Vec<(String, String)> {
-        let kinds = self
-            .objects()
-            .map(|object| (object.api_version().to_owned(), object.kind().to_owned()));
-        Vec::from_iter(std::collections::BTreeSet::from_iter(kinds))
-    }
-}
-
-impl From<Stages> for Vec<Vec<Object>> {
-    fn from(stages: Stages) -> Self {
-        stages.0
-    }
-}
-
-impl IntoIterator for Stages {
-    type Item = Vec<Object>;
-    type IntoIter = std::vec::IntoIter<Vec<Object>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
-    }
-}
-
-impl<'a> IntoIterator for &'a Stages {
-    type Item = &'a Vec<Object>;
-    type IntoIter = std::slice::Iter<'a, Vec<Object>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
     }
 }
 

@@ -14,11 +14,21 @@ fn scopes(api_version: &str, kind: &str) -> Option<bool> {
 }
 
 fn decoration() -> Decoration {
-    Decoration { release: "r".into(), namespace: "ns".into(), managed_by: "yoke".into(), ..Decoration::default() }
+    Decoration {
+        release: "r".into(),
+        namespace: "ns".into(),
+        managed_by: "yoke".into(),
+        ..Decoration::default()
+    }
 }
 
 fn stages(values: &[Value]) -> Stages {
-    Stages::new(vec![values.iter().map(|value| Object::try_from(value.clone()).unwrap()).collect()])
+    Stages::new(vec![
+        values
+            .iter()
+            .map(|value| Object::try_from(value.clone()).unwrap())
+            .collect(),
+    ])
 }
 
 fn object(api_version: &str, kind: &str, metadata: &Value) -> Value {
@@ -36,7 +46,9 @@ fn one(value: &Value, decoration: &Decoration) -> Object {
 }
 
 fn refused(values: &[Value], decoration: &Decoration, words: &[&str]) {
-    let message = decorate(stages(values), decoration, &scopes).unwrap_err().to_string();
+    let message = decorate(stages(values), decoration, &scopes)
+        .unwrap_err()
+        .to_string();
     for word in words {
         assert!(message.contains(word), "{word} in {message}");
     }
@@ -47,12 +59,20 @@ fn marks() {
     let check = |metadata: &Value, decoration: &Decoration, expect: &Value| {
         assert_eq!(one(&cm(metadata), decoration).metadata(), expect);
         // What is decorated stays as it is.
-        assert_eq!(one(one(&cm(metadata), decoration).value(), decoration).metadata(), expect);
+        assert_eq!(
+            one(one(&cm(metadata), decoration).value(), decoration).metadata(),
+            expect
+        );
     };
-    let annotations = json!({ "instance.atc.yoke.cd/release": "r", "instance.atc.yoke.cd/namespace": "ns" });
+    let annotations =
+        json!({ "instance.atc.yoke.cd/release": "r", "instance.atc.yoke.cd/namespace": "ns" });
     let plain = json!({ "name": "a", "namespace": "ns", "labels": { "app.kubernetes.io/managed-by": "yoke" }, "annotations": annotations });
     check(&json!({ "name": "a" }), &decoration(), &plain);
-    check(&json!({ "name": "a", "labels": null, "annotations": {}, "creationTimestamp": null, "uid": "u", "resourceVersion": "1", "managedFields": [{}] }), &decoration(), &plain);
+    check(
+        &json!({ "name": "a", "labels": null, "annotations": {}, "creationTimestamp": null, "uid": "u", "resourceVersion": "1", "managedFields": [{}] }),
+        &decoration(),
+        &plain,
+    );
     // Over the flight's own, and over those of an object that it looked up.
     check(
         &json!({
@@ -66,10 +86,17 @@ fn marks() {
     let mut with = plain.clone();
     with["labels"]["x"] = "".into();
     with["annotations"]["z"] = "w".into();
-    check(&json!({ "name": "a", "labels": { "x": "" }, "annotations": { "z": "w" } }), &decoration(), &with);
+    check(
+        &json!({ "name": "a", "labels": { "x": "" }, "annotations": { "z": "w" } }),
+        &decoration(),
+        &with,
+    );
     let mut instance = plain.clone();
     instance["annotations"]["instance.atc.yoke.cd/instanceRef"] = "ns/App.x.dev:i".into();
-    let of_instance = Decoration { instance_ref: Some(ResourceRef::new("ns", "x.dev", "App", "i")), ..decoration() };
+    let of_instance = Decoration {
+        instance_ref: Some(ResourceRef::new("ns", "x.dev", "App", "i")),
+        ..decoration()
+    };
     check(&json!({ "name": "a" }), &of_instance, &instance);
 }
 
@@ -82,7 +109,9 @@ fn a_childs_status_is_dropped() {
 
 #[test]
 fn namespaces() {
-    let check = |value: &Value, expect: Option<&str>| assert_eq!(one(value, &decoration()).namespace(), expect, "{value}");
+    let check = |value: &Value, expect: Option<&str>| {
+        assert_eq!(one(value, &decoration()).namespace(), expect, "{value}");
+    };
     check(&cm(&json!({ "name": "a" })), Some("ns"));
     check(&cm(&json!({ "name": "a", "namespace": "" })), Some("ns"));
     check(&cm(&json!({ "name": "a", "namespace": null })), Some("ns"));
@@ -90,30 +119,69 @@ fn namespaces() {
     // Cluster-scoped objects have none, whatever they say (R-51).
     for namespace in [json!("ns"), json!("other"), json!(null)] {
         let metadata = json!({ "name": "a", "namespace": namespace });
-        check(&object("rbac.authorization.k8s.io/v1", "ClusterRole", &metadata), None);
+        check(
+            &object("rbac.authorization.k8s.io/v1", "ClusterRole", &metadata),
+            None,
+        );
         check(&object("v1", "Namespace", &metadata), None);
-        check(&object("apiextensions.k8s.io/v1", "CustomResourceDefinition", &metadata), None);
+        check(
+            &object(
+                "apiextensions.k8s.io/v1",
+                "CustomResourceDefinition",
+                &metadata,
+            ),
+            None,
+        );
     }
-    let crossing = Decoration { cross_namespace: true, ..decoration() };
-    assert_eq!(one(&cm(&json!({ "name": "a", "namespace": "other" })), &crossing).namespace(), Some("other"));
-    assert_eq!(one(&cm(&json!({ "name": "a" })), &crossing).namespace(), Some("ns"));
+    let crossing = Decoration {
+        cross_namespace: true,
+        ..decoration()
+    };
+    assert_eq!(
+        one(
+            &cm(&json!({ "name": "a", "namespace": "other" })),
+            &crossing
+        )
+        .namespace(),
+        Some("other")
+    );
+    assert_eq!(
+        one(&cm(&json!({ "name": "a" })), &crossing).namespace(),
+        Some("ns")
+    );
 }
 
 #[test]
 fn objects_outside_are_all_named() {
     let far = |name: &str, namespace: &str| cm(&json!({ "name": name, "namespace": namespace }));
     refused(
-        &[cm(&json!({ "name": "here" })), far("two", "n2"), far("three", "n3")],
+        &[
+            cm(&json!({ "name": "here" })),
+            far("two", "n2"),
+            far("three", "n3"),
+        ],
         &decoration(),
-        &["multiple namespaces", "\"ns\"", "n2/core/v1/configmap/two", "n3/core/v1/configmap/three", "lie outside"],
+        &[
+            "multiple namespaces",
+            "\"ns\"",
+            "n2/core/v1/configmap/two",
+            "n3/core/v1/configmap/three",
+            "lie outside",
+        ],
     );
     refused(&[far("two", "n2")], &decoration(), &["lies outside"]);
-    let many: Vec<Value> = (0..50).map(|index| far(&format!("a{index}"), "n2")).collect();
-    refused(&many, &decoration(), &["configmap/a19\" and 30 more"]);
+    let many: Vec<Value> = (0..50)
+        .map(|index| far(&format!("a{index}"), "n2"))
+        .collect();
+    refused(&many, &decoration(), &["configmap/a19\", 30 more"]);
 }
 
 fn crd(scope: &str, versions: &Value) -> Value {
-    let mut crd = object("apiextensions.k8s.io/v1", "CustomResourceDefinition", &json!({ "name": "widgets.x.dev" }));
+    let mut crd = object(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        &json!({ "name": "widgets.x.dev" }),
+    );
     crd["spec"] = json!({ "group": "x.dev", "scope": scope, "names": { "kind": "Widget", "plural": "widgets" }, "versions": versions });
     crd
 }
@@ -121,45 +189,136 @@ fn crd(scope: &str, versions: &Value) -> Value {
 #[test]
 fn kinds_of_the_same_output() {
     let versions = json!([{ "name": "v1", "served": true, "storage": true }, { "name": "v1alpha1", "served": false }]);
-    let widget = |version: &str| object(&format!("x.dev/{version}"), "Widget", &json!({ "name": "w" }));
+    let widget = |version: &str| {
+        object(
+            &format!("x.dev/{version}"),
+            "Widget",
+            &json!({ "name": "w" }),
+        )
+    };
     let check = |scope: &str, expect: Option<&str>| {
-        let stages = decorate(stages(&[widget("v1"), crd(scope, &versions)]), &decoration(), &scopes).unwrap();
-        assert_eq!(stages.objects().find(|object| object.kind() == "Widget").unwrap().namespace(), expect);
+        let stages = decorate(
+            stages(&[widget("v1"), crd(scope, &versions)]),
+            &decoration(),
+            &scopes,
+        )
+        .unwrap();
+        assert_eq!(
+            stages
+                .objects()
+                .find(|object| object.kind() == "Widget")
+                .unwrap()
+                .namespace(),
+            expect
+        );
     };
     check("Namespaced", Some("ns"));
     check("Cluster", None);
-    refused(&[widget("v1")], &decoration(), &["no such kind", "Widget of x.dev/v1", "widget/w"]);
-    refused(&[widget("v1alpha1"), crd("Namespaced", &versions)], &decoration(), &["no such kind", "Widget of x.dev/v1alpha1"]);
-    refused(&[widget("v1"), crd("Namespaced", &json!(null))], &decoration(), &["no such kind"]);
-    refused(&[widget("v1"), object("y.dev/v1", "Other", &json!({ "name": "o" }))], &decoration(), &["Widget of x.dev/v1", "Other of y.dev/v1"]);
+    refused(
+        &[widget("v1")],
+        &decoration(),
+        &["no such kind", "Widget of x.dev/v1", "widget/w"],
+    );
+    refused(
+        &[widget("v1alpha1"), crd("Namespaced", &versions)],
+        &decoration(),
+        &["no such kind", "Widget of x.dev/v1alpha1"],
+    );
+    refused(
+        &[widget("v1"), crd("Namespaced", &json!(null))],
+        &decoration(),
+        &["no such kind"],
+    );
+    refused(
+        &[
+            widget("v1"),
+            object("y.dev/v1", "Other", &json!({ "name": "o" })),
+        ],
+        &decoration(),
+        &["Widget of x.dev/v1", "Other of y.dev/v1"],
+    );
 }
 
 #[test]
 fn the_same_object_after_all() {
-    let values = [cm(&json!({ "name": "a" })), cm(&json!({ "name": "a", "namespace": "ns" }))];
-    refused(&values, &decoration(), &["occurs twice", "ns/core/v1/configmap/a"]);
-    let role = |namespace: &str| object("rbac.authorization.k8s.io/v1", "ClusterRole", &json!({ "name": "a", "namespace": namespace }));
-    refused(&[role("one"), role("two")], &decoration(), &["occurs twice", "_/rbac.authorization.k8s.io/v1/clusterrole/a"]);
+    let values = [
+        cm(&json!({ "name": "a" })),
+        cm(&json!({ "name": "a", "namespace": "ns" })),
+    ];
+    refused(
+        &values,
+        &decoration(),
+        &["occurs twice", "ns/core/v1/configmap/a"],
+    );
+    let role = |namespace: &str| {
+        object(
+            "rbac.authorization.k8s.io/v1",
+            "ClusterRole",
+            &json!({ "name": "a", "namespace": namespace }),
+        )
+    };
+    refused(
+        &[role("one"), role("two")],
+        &decoration(),
+        &[
+            "occurs twice",
+            "_/rbac.authorization.k8s.io/v1/clusterrole/a",
+        ],
+    );
 }
 
 #[test]
 fn owners() {
-    let owner = OwnerReference { api_version: "x.dev/v1".into(), kind: "App".into(), name: "i".into(), uid: "u".into(), ..OwnerReference::default() };
-    let owned = json!([{ "apiVersion": "x.dev/v1", "kind": "App", "name": "i", "uid": "u" }]);
+    let owner = OwnerReference {
+        api_version: "x.dev/v1".into(),
+        kind: "App".into(),
+        name: "i".into(),
+        uid: "u".into(),
+        ..OwnerReference::default()
+    };
+    let references = json!([{ "apiVersion": "x.dev/v1", "kind": "App", "name": "i", "uid": "u" }]);
     let check = |owner_namespace: Option<&str>, value: &Value, expect: &Value| {
         let owner_namespace = owner_namespace.map(str::to_owned);
-        let decoration = Decoration { owner: Some(owner.clone()), owner_namespace, cross_namespace: true, ..decoration() };
-        assert_eq!(&one(value, &decoration).metadata()["ownerReferences"], expect, "{value}");
+        let decoration = Decoration {
+            owner: Some(owner.clone()),
+            owner_namespace,
+            cross_namespace: true,
+            ..decoration()
+        };
+        assert_eq!(
+            &one(value, &decoration).metadata()["ownerReferences"],
+            expect,
+            "{value}"
+        );
     };
-    let (here, far) = (cm(&json!({ "name": "a" })), cm(&json!({ "name": "a", "namespace": "other" })));
-    let (role, namespace) = (object("rbac.authorization.k8s.io/v1", "ClusterRole", &json!({ "name": "a" })), object("v1", "Namespace", &json!({ "name": "a" })));
+    let (here, far) = (
+        cm(&json!({ "name": "a" })),
+        cm(&json!({ "name": "a", "namespace": "other" })),
+    );
+    let (role, namespace) = (
+        object(
+            "rbac.authorization.k8s.io/v1",
+            "ClusterRole",
+            &json!({ "name": "a" }),
+        ),
+        object("v1", "Namespace", &json!({ "name": "a" })),
+    );
     // A namespaced owner owns in its own namespace only (R-49).
-    for (value, expect) in [(&here, &owned), (&far, &Value::Null), (&role, &Value::Null), (&namespace, &Value::Null)] {
+    for (value, expect) in [
+        (&here, &references),
+        (&far, &Value::Null),
+        (&role, &Value::Null),
+        (&namespace, &Value::Null),
+    ] {
         check(Some("ns"), value, expect);
     }
     for value in [&here, &far, &role, &namespace] {
-        check(None, value, &owned);
+        check(None, value, &references);
     }
     let kept = json!({ "apiVersion": "y.dev/v1", "kind": "Y", "name": "y", "uid": "y" });
-    check(Some("ns"), &cm(&json!({ "name": "a", "ownerReferences": [kept] })), &json!([kept, owned[0]]));
+    check(
+        Some("ns"),
+        &cm(&json!({ "name": "a", "ownerReferences": [kept] })),
+        &json!([kept, references[0]]),
+    );
 }

@@ -1,8 +1,13 @@
 //! Tables: the form in the cluster, which revision is which, what is pinned.
 
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::json;
 
 use super::*;
+use crate::object::Object;
 
 fn object(name: &str, data: &str) -> Object {
     let value = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": "ns" }, "data": { "k": data } });
@@ -99,7 +104,10 @@ fn records() {
     check(br#"[["hunter2]"#, Err("no JSON at line 1"));
     check(&zipped(one)[..30], Err("can't be unpacked"));
     // Members of a gzip file add up.
-    check(&zipped(&" ".repeat(16 << 20)).repeat(9), Err("unpacks to more than"));
+    check(
+        &zipped(&" ".repeat(16 << 20)).repeat(9),
+        Err("unpacks to more than"),
+    );
 }
 
 #[test]

@@ -43,9 +43,9 @@ pub(super) fn judge(live: &Value, found: &[Found]) -> Judgement {
             Verdict::InProgress("it has no EndpointSlice yet".to_owned()),
             true,
         )
-    } else if slices.iter().any(has_ready_endpoint) {
-        (Verdict::Ready, false)
-    } else if objects(found, POD).is_some_and(<[Value]>::is_empty) {
+    } else if slices.iter().any(has_ready_endpoint)
+        || objects(found, POD).is_some_and(<[Value]>::is_empty)
+    {
         (Verdict::Ready, false)
     } else {
         (
