@@ -1,1 +1,30 @@
-//! Run one WebAssembly program on one input within bounds: the guest ABI, its limits, and a precompiled-module cache.
+#![doc = include_str!("../README.md")]
+#![deny(missing_docs)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod abi;
+mod cache;
+mod compile;
+mod duration;
+mod engine;
+mod error;
+mod host;
+mod invocation;
+mod limits;
+mod loaded;
+mod module;
+mod output;
+mod preamble;
+mod runtime;
+mod task;
+#[cfg(test)]
+mod testkit;
+mod ticker;
+
+pub use abi::AbiFault;
+pub use error::{FlightError, FlightErrorKind, TrapReport};
+pub use host::NoCluster;
+pub use invocation::{Invocation, Outcome, StderrSink};
+pub use limits::{Bound, Bounds};
+pub use module::Module;
+pub use runtime::{Compiler, ModuleDigest, Runtime, RuntimeOptions};

@@ -1,0 +1,167 @@
+//! A private folder with a bound on its size: whole files only, put there by rename, the least recently used go first.
+
+use std::ffi::CStr;
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, renameat, statat, unlinkat};
+use rustix::process::geteuid;
+
+/// How names of files begin that are being written.
+const PARTIAL: &str = "partial-";
+/// A file that has been "being written" for longer was left by a process that died.
+const ABANDONED: Duration = Duration::from_secs(600);
+const PRIVATE: u32 = 0o700;
+
+/// An open folder; all is done relative to it, so that nothing put in its place later is touched.
+pub(super) struct Folder(File);
+
+impl Folder {
+    /// Opens `name` in `dir`, creating both.
+    ///
+    /// # Errors
+    ///
+    /// Also if the folder is a link, belongs to somebody else, or is open to others.
+    pub(super) fn open(dir: &Path, name: &str) -> io::Result<Self> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(PRIVATE)
+            .create(dir)?;
+        let path = dir.join(name);
+        match DirBuilder::new().mode(PRIVATE).create(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+        let folder = File::from(openat(CWD, &path, flags, Mode::empty())?);
+        let found = folder.metadata()?;
+        if found.uid() != geteuid().as_raw() {
+            return Err(io::Error::other(format!(
+                "the folder \"{name}\" belongs to another user"
+            )));
+        }
+        if found.mode() & 0o077 != 0 {
+            return Err(io::Error::other(format!(
+                "the folder \"{name}\" is open to other users"
+            )));
+        }
+        Ok(Self(folder))
+    }
+
+    /// Opens a file for reading; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Also if it is no plain file, belongs to somebody else, or others can write to it.
+    pub(super) fn read(&self, name: &str) -> io::Result<Option<File>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = match openat(&self.0, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(error) if error == rustix::io::Errno::NOENT => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let found = file.metadata()?;
+        if !found.is_file() || found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
+            return Err(io::Error::other("it is not a plain file of ours"));
+        }
+        Ok(Some(file))
+    }
+
+    /// Marks a file as used just now.
+    pub(super) fn touch(&self, file: &File) {
+        if let Err(error) = file.set_modified(SystemTime::now()) {
+            tracing::debug!(%error, "the time of a compiled module could not be set");
+        }
+    }
+
+    /// Writes a file under a name of its own and puts it in place whole.
+    pub(super) fn write(
+        &self,
+        name: &str,
+        content: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> io::Result<()> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        // Neither another process nor another thread has this name now; one from before a restart may: it is replaced.
+        let partial = format!("{PARTIAL}{}-{count}", std::process::id());
+        self.remove(&partial);
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&self.0, &partial, flags, Mode::RUSR | Mode::WUSR)?);
+        let written =
+            content(&mut file).and_then(|()| Ok(renameat(&self.0, &partial, &self.0, name)?));
+        if written.is_err() {
+            self.remove(&partial);
+        }
+        written
+    }
+
+    /// Removes a file, if it is there.
+    pub(super) fn remove(&self, name: &str) {
+        remove(&self.0, name);
+    }
+
+    /// Removes what was least recently used until `bytes` more fit into `max`, and what died writers left.
+    pub(super) fn make_room(&self, bytes: u64, max: u64) -> io::Result<()> {
+        let mut files = Vec::new();
+        let abandoned = SystemTime::now()
+            .checked_sub(ABANDONED)
+            .and_then(seconds)
+            .unwrap_or_default();
+        for entry in Dir::read_from(&self.0)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            // What vanishes meanwhile was removed by another process.
+            let Ok(found) = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
+            if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
+                continue;
+            }
+            let used = i64::from(found.st_mtime);
+            if name.to_bytes().starts_with(PARTIAL.as_bytes()) && used < abandoned {
+                remove(&self.0, name);
+                continue;
+            }
+            let nanos = u64::try_from(found.st_mtime_nsec).unwrap_or_default();
+            files.push((
+                used,
+                nanos,
+                name.to_owned(),
+                u64::try_from(found.st_size).unwrap_or_default(),
+            ));
+        }
+        let mut total: u64 = files.iter().map(|(.., size)| size).sum();
+        files.sort_unstable();
+        for (.., name, size) in files {
+            if total.saturating_add(bytes) <= max {
+                break;
+            }
+            remove(&self.0, name.as_c_str());
+            total = total.saturating_sub(size);
+        }
+        Ok(())
+    }
+}
+
+fn seconds(time: SystemTime) -> Option<i64> {
+    i64::try_from(time.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs()).ok()
+}
+
+/// A name of a file, ours or as the folder lists it.
+trait Name: rustix::path::Arg + Copy + std::fmt::Debug {}
+impl Name for &str {}
+impl Name for &CStr {}
+
+fn remove(folder: &File, name: impl Name) {
+    match unlinkat(folder, name, AtFlags::empty()) {
+        Err(error) if error != rustix::io::Errno::NOENT => {
+            tracing::debug!(?name, %error, "a file in the cache of compiled modules could not be removed");
+        }
+        _ => {}
+    }
+}
