@@ -31,7 +31,7 @@
 //! ```
 //!
 //! Look-ups: [`lookup`] by type, [`lookup_as`] by words. What the host tells a flight about itself: [`release`],
-//! [`namespace`], [`version`]. Whoever wants to do without [`run`] has [`input`] and [`print`].
+//! [`namespace`], [`version`]. Whoever wants to do without [`run`] has [`input`] and [`print()`].
 //!
 //! Outside WebAssembly everything compiles and everything but the look-ups works, so a flight's logic can be tested with
 //! `cargo test`; look-ups give [`LookupError::OutsideHost`].
