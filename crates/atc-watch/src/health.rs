@@ -55,10 +55,11 @@ pub struct WatchHealth {
     pub resource: Resource,
     /// What it is doing.
     pub state: WatchState,
-    /// Whether a list has been complete since the kind was last unknown.
+    /// Whether a list has been complete since the kind was last unknown or forbidden.
     pub synced: bool,
-    /// Time since the API server last answered, or since the start if it never has. A sound watch that has nothing to
-    /// tell is renewed, and so heard of, at least every 50 s.
+    /// Time since the API server last gave a clear answer, or since the start if it never has. A sound watch that has
+    /// nothing to tell is renewed, and so heard of, at least every 50 s. That the kind is not known, can't be watched or
+    /// is forbidden is a clear answer too: such a watch is not [well](Self::is_well), but not silent.
     pub silence: Duration,
     /// Failures in a row.
     pub failures: u32,

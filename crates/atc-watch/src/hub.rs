@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::change::{Latest, Seen};
-use crate::dependency::{Resource, Selection, Target, Wake};
+use crate::dependency::{Effect, Resource, Selection, Target, Wake};
 use crate::health::WatchHealth;
 use crate::pool::WatchPool;
 use crate::tracker::{Dependencies, Tracker};
@@ -26,6 +26,9 @@ use crate::wire::Object;
 pub const GRACE: Duration = Duration::from_secs(30);
 /// How often unneeded watches are looked for.
 pub const SWEEP: Duration = Duration::from_secs(10);
+
+/// A watch that nothing was heard of for longer is not trusted. A sound one is renewed after 50 s at most.
+pub const TRUST: Duration = Duration::from_mins(1);
 
 /// Who depends on what, the watches that this takes, and who is due.
 ///
@@ -87,13 +90,23 @@ impl<O: Clone + Eq + Hash + Send + Sync + Debug + 'static> WatchHub<O> {
         Self(inner)
     }
 
-    /// A run of this owner begins. Until its end it is neither tested nor woken; a wake that waits for it is dropped,
-    /// since the run will see what caused it. Must be followed by [`commit`](Self::commit), [`fail`](Self::fail) or
-    /// [`forget`](Self::forget), also when the run panics or is cancelled.
+    /// A run of this owner begins, of either effect. Until its end it is neither tested nor woken. Must be followed by
+    /// [`commit`](Self::commit), [`fail`](Self::fail) or [`forget`](Self::forget), also when it panics or is cancelled.
+    ///
+    /// A wake for the status only that waits for the owner is dropped, since the run will see what caused it.
     pub fn begin(&self, owner: &O) {
+        self.begin_with(owner, Effect::StatusOnly);
+    }
+
+    /// [`begin`](Self::begin) for a run that reads all inputs anew: drops any wake that waits for the owner.
+    pub fn begin_evaluation(&self, owner: &O) {
+        self.begin_with(owner, Effect::Evaluate);
+    }
+
+    fn begin_with(&self, owner: &O, effect: Effect) {
         let mut tracker = self.0.tracker();
         tracker.begin(owner);
-        self.0.wakes().remove(owner);
+        self.0.wakes().settle(owner, effect);
     }
 
     /// The run is about to look up, or to apply, this object. Returns at once; starts the watch of its kind.
@@ -178,15 +191,23 @@ impl<O: Clone + Eq + Hash + Send + Sync + Debug + 'static> WatchHub<O> {
         self.0.wakes().len()
     }
 
-    /// The newest that is known of an object; kept only for objects that somebody depends on. To be trusted for saving
-    /// an apply only while the kind is [`synced`](Self::synced).
+    /// The newest that is known of an object: what the watch should show if nobody interfered can be compared with it.
+    ///
+    /// [`Latest::Unknown`] for objects that nobody depends on, and while the watch of the kind is not
+    /// [`synced`](Self::synced).
     pub fn latest(&self, reference: &ResourceRef) -> Latest {
-        self.0.tracker().latest(reference)
+        if self.synced(&reference.group_kind) {
+            self.0.tracker().latest(reference)
+        } else {
+            Latest::Unknown
+        }
     }
 
-    /// Whether a list of this kind has been complete, and the kind has not vanished since.
+    /// Whether what is known of this kind can be trusted: a list has been complete since the kind was last unknown or
+    /// forbidden, and the watch was heard of within [`TRUST`].
     pub fn synced(&self, kind: &GroupKind) -> bool {
-        self.0.pool.status(kind).is_some_and(|status| status.synced)
+        let status = self.0.pool.status(kind);
+        status.is_some_and(|status| status.synced && status.contact.elapsed() <= TRUST)
     }
 
     /// A kind was installed: if its watch waits for that, it looks at once.

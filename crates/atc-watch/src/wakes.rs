@@ -43,6 +43,17 @@ impl<O: Clone + Eq + Hash> PendingWakes<O> {
         })
     }
 
+    /// Drops the wake of an owner that is about to do what this effect asks for.
+    pub(crate) fn settle(&mut self, owner: &O, by: Effect) {
+        if self
+            .wakes
+            .get(owner)
+            .is_some_and(|(effect, _)| *effect <= by)
+        {
+            self.remove(owner);
+        }
+    }
+
     pub(crate) fn remove(&mut self, owner: &O) {
         if self.wakes.remove(owner).is_some() {
             self.order.retain(|other| other != owner);
@@ -85,8 +96,12 @@ mod tests {
         let mut pending = PendingWakes::default();
         pending.add(wake("a", Effect::StatusOnly, "1"));
         pending.add(wake("b", Effect::StatusOnly, "2"));
-        pending.remove(&"a");
-        pending.remove(&"c");
+        pending.add(wake("c", Effect::Evaluate, "2"));
+        pending.settle(&"a", Effect::StatusOnly);
+        pending.settle(&"c", Effect::StatusOnly);
+        assert_eq!(pending.len(), 2);
+        pending.settle(&"c", Effect::Evaluate);
+        pending.remove(&"d");
         pending.add(wake("a", Effect::StatusOnly, "3"));
         assert_eq!(pending.next(), Some(wake("b", Effect::StatusOnly, "2")));
         assert_eq!(pending.next(), Some(wake("a", Effect::StatusOnly, "3")));

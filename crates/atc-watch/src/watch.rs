@@ -172,6 +172,7 @@ impl Watch {
                         return;
                     }
                 }
+                FaultKind::Forbidden | FaultKind::NotWatchable => version = None,
                 _ if backoff.failures() >= RESUMES => version = None,
                 _ => {}
             }
@@ -374,6 +375,11 @@ impl Watch {
                     tracing::warn!(kind = %self.kind, error = %fault, wait = ?wait, "watch failed");
                 }
                 status.state = WatchState::Failing;
+            }
+            if matches!(fault.kind, FaultKind::Forbidden | FaultKind::NotWatchable) {
+                // A clear answer, if not the one that was hoped for.
+                status.contact = Instant::now();
+                status.synced = false;
             }
             status.failures = backoff.failures();
             status.fault = Some(fault);

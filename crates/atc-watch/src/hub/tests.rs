@@ -231,6 +231,8 @@ async fn all_are_back_soon_after_the_api_server_is() {
                 "{mode:?} {health:?}"
             );
         }
+        assert!(KINDS.iter().all(|plural| !hub.synced(&kind_of(plural))));
+        assert_eq!(hub.latest(&target("k0", "x").reference), Latest::Unknown);
         let attempts: usize = KINDS.iter().map(|plural| fake.requests(&[plural])).sum();
         assert!(attempts < 20 * 40, "{mode:?}: {attempts}");
         for plural in KINDS {
@@ -276,11 +278,12 @@ async fn one_that_fails_harms_no_other() {
     fake.put("k19", "x");
     assert!(woken(&hub).await.1 < SECOND);
     let forbidden = health(&hub, "k1");
-    let fault = forbidden.fault.unwrap();
+    let fault = forbidden.fault.clone().unwrap();
     assert_eq!(
         (fault.kind, forbidden.synced),
         (FaultKind::Forbidden, false)
     );
+    assert!(!forbidden.is_well(60 * SECOND) && forbidden.silence <= 30 * SECOND);
     assert_eq!(
         fault.to_string(),
         "the api server answered 403: made to answer 403"
@@ -296,6 +299,16 @@ async fn one_that_fails_harms_no_other() {
     fake.mode("k1", Mode::Serve);
     let (owner, after) = woken(&hub).await;
     assert!(owner == "k1" && after <= 30 * SECOND);
+    // Taken back and given again.
+    until("watching", || fake.open("k1") == 1).await;
+    look_up(&hub, "k1", "k1", "x", Some(("uid-2", 2)));
+    fake.mode("k1", Mode::AnswerWatch(403));
+    fake.close("k1");
+    until("noticed", || !hub.synced(&kind_of("k1"))).await;
+    fake.delete("k1", "x");
+    fake.compact("k1");
+    fake.mode("k1", Mode::Serve);
+    assert_eq!(woken(&hub).await.0, "k1");
 }
 
 #[tokio::test(start_paused = true)]
@@ -545,7 +558,19 @@ async fn a_run_takes_what_waits_for_its_owner() {
     synced(&hub, &fake, "secrets").await;
     let version = fake.put("secrets", "db");
     until("due", || hub.pending() == 1).await;
-    look_up(&hub, "a", "secrets", "db", Some(("uid-1", version)));
+    hub.begin(&"a");
+    assert_eq!(hub.pending(), 1, "it may look at the status only");
+    hub.fail(&"a", Vec::new());
+    hub.begin_evaluation(&"a");
+    let seen = Seen::Present(Fingerprint::bare("uid-1", version.to_string()));
+    hub.commit(
+        &"a",
+        vec![Dependency {
+            target: target("secrets", "db"),
+            role: Role::Input,
+            seen,
+        }],
+    );
     silence(&hub, 100).await;
     hub.begin(&"a");
     hub.interest(&"a", &target("secrets", "db"));

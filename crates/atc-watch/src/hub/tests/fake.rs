@@ -147,7 +147,7 @@ impl Fake {
     /// A line that is no JSON.
     pub(super) fn garbage(&self, plural: &str) {
         self.with(plural, |_, kind| {
-            kind.send(&Bytes::from_static(b"{\"type\":\"ADDED\",\"object\":7}\n"))
+            kind.send(&Bytes::from_static(b"{\"type\":\"ADDED\",\"object\":7}\n"));
         });
     }
 
