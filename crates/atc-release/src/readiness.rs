@@ -23,7 +23,7 @@ pub enum Verdict {
     Ready,
     /// It is not ready, and may yet be. Why, in one line.
     InProgress(String),
-    /// It will not get ready unless somebody changes it. Why, in one line.
+    /// It will not get ready unless somebody changes it. Why, in one line that goes on behind "failed: ".
     Failed(String),
 }
 

@@ -38,6 +38,17 @@ pub(super) fn words(condition: &Value) -> String {
     words
 }
 
+/// The verdict of a condition that says that all is lost: its words alone.
+pub(super) fn failed(condition: &Value) -> Verdict {
+    let words = words(condition);
+    Verdict::Failed(
+        words
+            .strip_prefix(": ")
+            .unwrap_or("it does not say why")
+            .to_owned(),
+    )
+}
+
 /// Ready when a condition is True.
 pub(super) fn wants(live: &Value, kind: &str) -> Verdict {
     match condition(live, kind) {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Verdict, condition, conditions::words, count, is_true};
+use super::{Verdict, condition, conditions, count, is_true};
 
 pub(super) fn job(live: &Value) -> Verdict {
     if is_true(live, "Complete") {
@@ -10,7 +10,7 @@ pub(super) fn job(live: &Value) -> Verdict {
     }
     for kind in ["Failed", "FailureTarget"] {
         if let Some(failed) = condition(live, kind).filter(|failed| failed["status"] == "True") {
-            return Verdict::Failed(format!("it has failed{}", words(failed)));
+            return conditions::failed(failed);
         }
     }
     if is_true(live, "Suspended") {

@@ -85,7 +85,7 @@ fn pods() {
     );
     case(
         &json!({ "phase": "Failed", "reason": "Evicted", "message": "low on memory" }),
-        "failed: it has failed: Evicted: low on memory",
+        "failed: Evicted: low on memory",
     );
 }
 
@@ -103,10 +103,7 @@ fn jobs() {
         &conditions(&[("SuccessCriteriaMet", "True")]),
         "progress: not complete",
     );
-    case(
-        &conditions(&[("Failed", "True")]),
-        "failed: it has failed: Why: because",
-    );
+    case(&conditions(&[("Failed", "True")]), "failed: Why: because");
     case(&conditions(&[("FailureTarget", "True")]), "failed: Why");
     case(
         &conditions(&[("Failed", "False")]),

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Verdict, condition, conditions::words, count, is_true, unobserved};
+use super::conditions::{failed, words};
+use super::{Verdict, condition, count, is_true, unobserved};
 
 /// Ready when its three conditions are True, or when it has run to its end.
 pub(super) fn pod(live: &Value) -> Verdict {
@@ -68,7 +69,7 @@ pub(super) fn deployment(live: &Value) -> Verdict {
     let progress = condition(live, "Progressing");
     if let Some(late) = progress.filter(|progress| progress["reason"] == "ProgressDeadlineExceeded")
     {
-        return Verdict::Failed(format!("it makes no progress{}", words(late)));
+        return failed(late);
     }
     if live["spec"]["paused"] == true {
         return Verdict::InProgress("it is paused before it was rolled out".to_owned());

@@ -104,3 +104,24 @@ fn messages_hold_no_values() {
     let stages = parse(br#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"stringData":{"k":"hunter2"}}"#).unwrap();
     assert!(!format!("{stages:?}").contains("hunter2"));
 }
+
+#[test]
+fn long_lines_of_flow_yaml() {
+    let long = "x y: z, ".repeat(2000);
+    let object = format!(
+        r#"{{"apiVersion":"v1","kind":"X","metadata":{{"name":"a"}},"data":{{"k":"{long}","l":[{}1],}},}}"#,
+        "{\"a\": 1}, ".repeat(500)
+    );
+    check(&object, "a");
+    check(&format!("[{object},]"), "a");
+    check(&format!("- {object}\n"), "a");
+    check(
+        &format!("--- {object}\n---\n- [{object}]\n").replace("- [", "["),
+        "!occurs twice",
+    );
+    let plain = format!(
+        "apiVersion: v1\nkind: X\nmetadata: {{name: a}}\nplain: {}\nquoted: '{long}'\nfolded: >\n  {long}\n",
+        "word ".repeat(2000)
+    );
+    check(&plain, "a");
+}

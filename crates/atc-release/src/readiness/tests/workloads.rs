@@ -114,7 +114,7 @@ fn deployments_that_do_not_move() {
     case(
         &three,
         &json!({ "updatedReplicas": 1, "conditions": [late] }),
-        "failed: no progress: ProgressDeadlineExceeded: has timed out progressing",
+        "failed: ProgressDeadlineExceeded: has timed out progressing",
     );
     case(
         &three,
