@@ -81,13 +81,34 @@ impl Cluster {
         object: &Object,
         options: &ApplyOptions,
     ) -> Result<Applied, ClusterError> {
-        let mapping = self.mapping(object.api_version(), object.kind()).await?;
-        let call = self.apply_call(&mapping, object, options)?;
+        let (api_version, kind) = (object.api_version(), object.kind());
+        let mapping = self.mapping(api_version, kind).await?;
+        match self.apply_mapped(&mapping, object, options).await {
+            // What we knew of the kind may have proved wrong: its CRD came back with another plural or scope.
+            Err(error) if error.kind() == ErrorKind::NoSuchKind => {
+                let anew = self.mapping(api_version, kind).await?;
+                if anew == mapping {
+                    Err(error)
+                } else {
+                    self.apply_mapped(&anew, object, options).await
+                }
+            }
+            other => other,
+        }
+    }
+
+    async fn apply_mapped(
+        &self,
+        mapping: &Mapping,
+        object: &Object,
+        options: &ApplyOptions,
+    ) -> Result<Applied, ClusterError> {
+        let call = self.apply_call(mapping, object, options)?;
         let absent = options.expect == Expect::Absent;
         let appeared = || ClusterError::Appeared {
             object: call.object.clone(),
         };
-        let answer = match self.known(self.call(&call).await, &mapping) {
+        let answer = match self.known(self.call(&call).await, mapping) {
             Ok(answer) => answer,
             // Who would force meets this conflict only since we did not.
             Err(error) if absent && options.force && error.kind() == ErrorKind::Conflict => {

@@ -208,6 +208,25 @@ impl ClusterErrors {
     }
 }
 
+/// All results, or all failures, in order.
+pub fn all<T>(
+    results: impl IntoIterator<Item = Result<T, ClusterError>>,
+) -> Result<Vec<T>, ClusterErrors> {
+    let mut done = Vec::new();
+    let mut failed = Vec::new();
+    for result in results {
+        match result {
+            Ok(value) => done.push(value),
+            Err(error) => failed.push(error),
+        }
+    }
+    if failed.is_empty() {
+        Ok(done)
+    } else {
+        Err(ClusterErrors(failed))
+    }
+}
+
 impl fmt::Display for ClusterErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, error) in self.0.iter().enumerate() {

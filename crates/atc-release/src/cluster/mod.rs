@@ -32,14 +32,13 @@ mod retry;
 pub mod revisions;
 pub mod stages;
 pub mod status;
-mod transport;
 pub mod wait;
 pub mod wait_ready;
 
 pub use apply::{Applied, ApplyOptions, Expect};
 pub use delete::{Deleted, Orphaned, Propagation};
 pub use discovery::ScopeSnapshot;
-pub use error::{ClusterError, ClusterErrors, ErrorKind};
+pub use error::{ClusterError, ClusterErrors, ErrorKind, all};
 pub use judge::Judged;
 pub use mapping::Mapping;
 pub use prune::{PRUNE_LIMIT, Pruned};
@@ -48,7 +47,6 @@ pub use refusal::{Cause, FieldConflict, Refusal};
 pub use revisions::RevisionError;
 pub use stages::Preview;
 pub use status::MetadataEdit;
-pub use transport::client;
 pub use wait::{EstablishError, Going};
 pub use wait_ready::{Unready, WaitError, WaitOptions};
 
@@ -97,42 +95,39 @@ pub struct Cluster {
 }
 
 struct Inner {
-    /// For watches.
     client: kube::Client,
-    /// For everything else.
-    calls: kube::Client,
     options: ClusterOptions,
     permits: Semaphore,
     discovery: Discovery,
 }
 
 impl Cluster {
-    /// A cluster behind a connection of our own making: calls share one HTTP/2 connection, watches have theirs.
+    /// A cluster as this configuration says, with a client made by [`client`].
     ///
     /// # Errors
     /// When the configuration makes no client: unreadable certificates, an unknown proxy, ….
     pub fn connect(config: kube::Config, options: ClusterOptions) -> Result<Self, kube::Error> {
-        let client = client(config.clone())?;
-        let calls = transport::multiplexed(&config, &client)?.unwrap_or_else(|| client.clone());
-        Ok(Self::of(client, calls, options))
+        Ok(Self::new(client(config)?, options))
     }
 
-    /// A cluster behind this client, for calls and watches alike.
+    /// A cluster behind this client.
     ///
     /// # Caveats
     /// A client made by `kube::Client::try_from` retries by itself, up to 15 times within one call: make it with
     /// [`client`].
     pub fn new(client: kube::Client, options: ClusterOptions) -> Self {
-        Self::of(client.clone(), client, options)
-    }
-
-    fn of(client: kube::Client, calls: kube::Client, options: ClusterOptions) -> Self {
         let permits = Semaphore::new(options.in_flight.clamp(1, Semaphore::MAX_PERMITS));
-        let discovery = Discovery::default();
-        Self { inner: Arc::new(Inner { client, calls, options, permits, discovery }) }
+        Self {
+            inner: Arc::new(Inner {
+                client,
+                options,
+                permits,
+                discovery: Discovery::default(),
+            }),
+        }
     }
 
-    /// The client for watches: one connection each, so that no watch stands in a call's way.
+    /// The client underneath.
     pub fn client(&self) -> &kube::Client {
         &self.inner.client
     }
@@ -149,6 +144,16 @@ impl std::fmt::Debug for Cluster {
             .field("options", &self.inner.options)
             .finish_non_exhaustive()
     }
+}
+
+/// A client without retries and limits of its own, which [`Cluster`] brings.
+///
+/// kube retries 429, 503 and 504 up to 15 times within one call by default, minutes in all, and knows nothing of broken
+/// connections. It speaks HTTP/1.1 only, one connection per call in flight, kept open for the next; HTTP/2 in its place
+/// was measured and took as much CPU on both sides.
+pub fn client(mut config: kube::Config) -> Result<kube::Client, kube::Error> {
+    config.default_retry = false;
+    kube::Client::try_from(config)
 }
 
 #[cfg(test)]

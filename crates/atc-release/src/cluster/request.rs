@@ -225,7 +225,7 @@ impl Cluster {
             .map_err(|error| fatal(format!("no such request can be sent: {error}")))?;
         let response = self
             .inner
-            .calls
+            .client
             .send(request)
             .await
             .map_err(|error| unreachable_server(call, error))?;

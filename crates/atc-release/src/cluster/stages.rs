@@ -6,7 +6,7 @@ use futures::future::join_all;
 use serde_json::Value;
 
 use super::apply::{Applied, ApplyOptions};
-use super::{Cluster, ClusterError, ErrorKind};
+use super::{Cluster, ClusterError, ErrorKind, LiveMeta};
 use crate::object::Object;
 
 /// What the server says of an object in advance.
@@ -33,6 +33,26 @@ impl Cluster {
             async move { self.apply(object, &options).await }
         });
         join_all(calls).await
+    }
+
+    /// The metadata of these objects as they live, in their order; `None` where there is no such object, or no such
+    /// kind yet. This is how one learns whose they are before writing.
+    pub async fn metadata_of(
+        &self,
+        objects: &[&Object],
+    ) -> Vec<Result<Option<LiveMeta>, ClusterError>> {
+        let looks = objects.iter().map(|object| async move {
+            let look = async {
+                let mapping = self.mapping(object.api_version(), object.kind()).await?;
+                let namespace = object.namespace().unwrap_or_default();
+                self.metadata(&mapping, namespace, object.name()).await
+            };
+            match look.await {
+                Err(error) if error.kind() == ErrorKind::NoSuchKind => Ok(None),
+                other => other,
+            }
+        });
+        join_all(looks).await
     }
 
     /// Asks the server about all objects of all stages, before anything is written. `options` are those of the apply

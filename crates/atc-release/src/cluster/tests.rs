@@ -403,3 +403,36 @@ async fn lists_are_read_page_by_page() {
             .is_empty()
     );
 }
+
+/// Futures of this module move between threads: the engine spawns them.
+#[test]
+fn futures_are_send() {
+    fn send<T: Send>(_: T) {}
+    async fn all(cluster: Cluster, object: Object, mapping: Mapping, head: crate::history::Head) {
+        let objects = [object];
+        let references: Vec<&Object> = objects.iter().collect();
+        let us = crate::ownership::Owner::new("n", "r");
+        cluster
+            .apply_stage(&objects, |_| ApplyOptions::default())
+            .await;
+        cluster.metadata_of(&references).await;
+        cluster
+            .preview(&[objects.to_vec()], |_| ApplyOptions::default())
+            .await;
+        cluster.look_all(&references).await;
+        cluster
+            .wait_ready(&references, WaitOptions::default(), |_| ())
+            .await
+            .ok();
+        cluster.prune(&[], &us, PRUNE_LIMIT).await;
+        cluster.orphan_all(&[], &us, None).await;
+        cluster.wait_established("x", PRUNE_LIMIT).await.ok();
+        cluster.scopes([("v1", "Secret")]).await.ok();
+        cluster.mapping_of_group("apps", "Deployment").await.ok();
+        cluster.list(&mapping, None, None).await.ok();
+        cluster.cap_revisions(&[head], 1).await.ok();
+        cluster.full_revisions("r", "n").await.ok();
+    }
+    let run = |cluster, object, mapping, head| send(all(cluster, object, mapping, head));
+    let _ = run;
+}

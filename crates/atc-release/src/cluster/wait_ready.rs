@@ -19,6 +19,10 @@ const MAX_WATCHES: usize = 16;
 /// Shortest time between two looks, so that a burst of changes is one look.
 const SETTLE: Duration = Duration::from_millis(25);
 
+/// Longest time between two looks at an object whose readiness rests on others, which are not watched here: the
+/// EndpointSlices of a Service. Two small reads each.
+const UNSEEN: Duration = Duration::from_millis(250);
+
 /// How long to wait, and how often to look without being told.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitOptions {
@@ -116,9 +120,7 @@ impl Cluster {
                 changes = Some(self.changes(objects, &judged).await);
             }
             tokio::time::sleep(SETTLE.min(deadline - now)).await;
-            let pause = options
-                .poll
-                .max(SETTLE)
+            let pause = pause(&judged, options.poll)
                 .min(deadline.saturating_duration_since(Instant::now()));
             due = next_changes(changes.as_mut(), pause).await;
             if due.is_empty() {
@@ -260,6 +262,16 @@ async fn next_changes(changes: Option<&mut Changes>, pause: Duration) -> BTreeSe
         }
     }
     due
+}
+
+/// How long to wait for a change before looking again.
+fn pause(judged: &[Option<Judged>], poll: Duration) -> Duration {
+    let unseen = |judged: &Judged| {
+        let judgement = &judged.judgement;
+        !judgement.verdict.is_ready() && (judgement.look_again || !judgement.depends_on.is_empty())
+    };
+    let soon = judged.iter().flatten().any(unseen);
+    if soon { poll.min(UNSEEN) } else { poll }.max(SETTLE)
 }
 
 fn is_ready(judged: Option<&Judged>) -> bool {
