@@ -187,7 +187,7 @@ async fn serve(
     hold(control, object).await?;
     let crd = apply(control, "its CustomResourceDefinition", definition).await?;
     let crd = established(control, name, crd).await?;
-    let flight = load(control, &airway).await;
+    let flight = load(control, &airway, false).await;
     let mapping = instance_mapping(&served);
     let uid = airway.metadata.uid.clone().unwrap_or_default();
     let setup = Setup {
@@ -280,8 +280,13 @@ fn settings(airway: &Airway, mapping: &Mapping, uid: &str, matchers: Matchers) -
     }
 }
 
-/// Loads the Airway's flight: fetched anew, since a location without a checksum may hold something else by now.
-pub(crate) async fn load(control: &Control, airway: &Airway) -> Result<LoadedFlight, String> {
+/// Loads the Airway's flight. `fresh` asks its server even if that was asked a moment ago: a location without a checksum
+/// may hold something else by now. Without it, what is cached does when the server is away.
+pub(crate) async fn load(
+    control: &Control,
+    airway: &Airway,
+    fresh: bool,
+) -> Result<LoadedFlight, String> {
     let urls = &airway.spec.wasm_urls;
     let location: Location = urls
         .flight
@@ -289,7 +294,7 @@ pub(crate) async fn load(control: &Control, airway: &Airway) -> Result<LoadedFli
         .map_err(|error| format!("spec.wasmUrls.flight is no location: {}", chain(&error)))?;
     control
         .engine
-        .load(&location, urls.flight_checksum.as_deref(), true)
+        .load(&location, urls.flight_checksum.as_deref(), fresh)
         .await
         .map_err(|error: EngineError| error.chain())
 }

@@ -130,6 +130,9 @@ pub(crate) async fn run(
         Effect::StatusOnly => control.engine.look(&request, &mut memory, &observer).await,
     };
     log(target, work, &report, started);
+    if let Some(stored) = &report.stored {
+        instance.stored(stored.clone());
+    }
     if report.gone {
         control.hub.forget(&owner);
     }

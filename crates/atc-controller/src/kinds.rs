@@ -69,11 +69,26 @@ impl Instance {
         Memory::for_review(self.applied.clone(), self.verdicts.clone())
     }
 
+    /// Takes the state that our own write made, so that the next run need not wait for the watch to tell it.
+    pub(crate) fn stored(&self, mut object: Value) {
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.remove("managedFields");
+        }
+        let mut place = self.object.write().unwrap_or_else(PoisonError::into_inner);
+        if version(&object) > version(&place) && object["metadata"]["uid"] == place["metadata"]["uid"] {
+            *place = Arc::new(object);
+        }
+    }
+
     /// Takes a newer state; whether it says something else than the one before.
     fn update(&self, object: Value) -> bool {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let now = fingerprint(&object);
-        *self.object.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(object);
+        let mut place = self.object.write().unwrap_or_else(PoisonError::into_inner);
+        // The watch may still be on its way to what we stored ourselves.
+        if version(&object) >= version(&place) {
+            *place = Arc::new(object);
+        }
         std::mem::replace(&mut *said, now) != now
     }
 }
@@ -83,6 +98,11 @@ fn fingerprint(object: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     significant(object).to_string().hash(&mut hasher);
     hasher.finish()
+}
+
+/// The resourceVersion as a number; larger is later.
+fn version(object: &Value) -> Option<u64> {
+    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
 /// Hash of a spec.

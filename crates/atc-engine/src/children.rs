@@ -313,3 +313,38 @@ pub fn references(children: &[Child]) -> Vec<ResourceRef> {
         .map(|child| child.target.reference.clone())
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn child(name: &str, verdict: Verdict) -> Child {
+        Child {
+            target: Target::new(ResourceRef::new("n", "batch", "Job", name), "v1", "jobs"),
+            namespaced: true,
+            verdict,
+            judged: None,
+            has_status: true,
+            rests_on: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn failed_before_waiting_before_ready() {
+        let waiting = child("b", Verdict::InProgress("0 of 1 complete".into()));
+        let failed = child("c", Verdict::Failed("BackoffLimitExceeded".into()));
+        assert_eq!(summary(&[]), Ready::ready());
+        assert_eq!(summary(&[child("a", Verdict::Ready)]), Ready::ready());
+        let one = summary(&[child("a", Verdict::Ready), waiting.clone()]);
+        assert_eq!((one.reason, one.message.as_str()), ("InProgress", "waiting for Job/b: 0 of 1 complete"));
+        let two = summary(&[waiting, failed]);
+        assert_eq!((two.reason, two.message.as_str()), ("Error", "Job/c failed: BackoffLimitExceeded"));
+    }
+
+    #[test]
+    fn many_are_counted() {
+        let many: Vec<Child> =
+            (0..8).map(|i| child(&format!("j{i}"), Verdict::InProgress("not yet".into()))).collect();
+        assert!(summary(&many).message.ends_with("; and 3 more"));
+    }
+}

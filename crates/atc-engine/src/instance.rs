@@ -5,16 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use atc_access::{AccessPolicy, Matchers, Observed, Owner as AccessOwner, Read};
+use atc_access::{AccessPolicy, Matchers, Owner as AccessOwner, Read};
 use atc_api::airway::AirwayMode;
-use atc_api::{ResourceRef, names};
+use atc_api::names;
 use atc_flight::{Bounds, StderrSink};
-use atc_release::cluster::{ErrorKind as ClusterErrorKind, LiveMeta, Mapping, MetadataEdit};
+use atc_release::cluster::{LiveMeta, Mapping, MetadataEdit};
 use atc_release::decorate::Decoration;
 use atc_release::plan::PruneOptions;
-use atc_watch::{
-    Dependencies, Dependency, Effect, Fingerprint, Role, Seen, SelectionDependency, Target,
-};
+use atc_watch::Dependencies;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::Value;
 
@@ -27,8 +25,16 @@ use crate::mayday::MaydayRequest;
 use crate::memory::Memory;
 use crate::observer::{InstanceObserver, NoObserver, Observer};
 use crate::prepare;
-use crate::status::{self, Ready};
+use crate::status::Ready;
 use crate::takeoff::{DryRun, Report, TakeoffRequest};
+
+mod dependencies;
+mod identity;
+mod writes;
+
+use dependencies::{dependencies, inputs};
+pub use identity::release_name;
+use identity::{Identity, input};
 
 /// How the instances of one kind are evaluated.
 #[derive(Clone, Debug)]
@@ -108,53 +114,6 @@ struct Context<'a> {
     known: &'a [Child],
 }
 
-/// The names of an instance.
-struct Identity<'a> {
-    name: &'a str,
-    namespace: &'a str,
-    uid: &'a str,
-    generation: i64,
-    reference: ResourceRef,
-    release: String,
-    /// Where its record lives: its own namespace, `default` for cluster scope.
-    home: &'a str,
-}
-
-impl<'a> Identity<'a> {
-    fn of(object: &'a Value, mapping: &Mapping) -> Result<Self, EngineError> {
-        let text = |key: &'static str| object.pointer(key).and_then(Value::as_str);
-        let name = text("/metadata/name").ok_or(EngineError::Incomplete("metadata.name"))?;
-        let uid = text("/metadata/uid").ok_or(EngineError::Incomplete("metadata.uid"))?;
-        let namespace = text("/metadata/namespace").unwrap_or_default();
-        Ok(Self {
-            name,
-            namespace,
-            uid,
-            generation: object
-                .pointer("/metadata/generation")
-                .and_then(Value::as_i64)
-                .unwrap_or(0),
-            reference: mapping.reference(namespace, name),
-            release: release_name(mapping, namespace, name),
-            home: if namespace.is_empty() {
-                "default"
-            } else {
-                namespace
-            },
-        })
-    }
-}
-
-/// The release of an instance: `<group>.<Kind>[.<namespace>].<name>`.
-pub fn release_name(mapping: &Mapping, namespace: &str, name: &str) -> String {
-    let (group, kind) = (&mapping.group, &mapping.kind);
-    if namespace.is_empty() {
-        format!("{group}.{kind}.{name}")
-    } else {
-        format!("{group}.{kind}.{namespace}.{name}")
-    }
-}
-
 impl Engine {
     /// Evaluates an instance and brings its children and its status to what the flight says.
     ///
@@ -177,6 +136,9 @@ impl Engine {
         };
         if report.gone {
             return report;
+        }
+        if LiveMeta::of(&object).resource_version() != LiveMeta::of(request.object).resource_version() {
+            report.stored = Some(object.clone());
         }
         if let Err(error) = self
             .write_status(request.settings, &mut object, memory, &mut report)
@@ -282,36 +244,6 @@ impl Engine {
             *object = stored;
         }
         Ok(())
-    }
-
-    /// Edits finalizers and owners, on the newest state when ours is old.
-    async fn edit(
-        &self,
-        settings: &InstanceSettings,
-        object: &Value,
-        edit: &MetadataEdit,
-    ) -> Result<Option<Value>, EngineError> {
-        let mut live = LiveMeta::of(object);
-        for _ in 0..STALE_TRIES {
-            match self
-                .cluster()
-                .edit_metadata(&settings.mapping, &live, edit)
-                .await
-            {
-                Err(error) if error.kind() == ClusterErrorKind::Stale => {
-                    let now = self
-                        .cluster()
-                        .metadata(&settings.mapping, live.namespace(), live.name())
-                        .await;
-                    match now.map_err(EngineError::cluster)? {
-                        Some(now) if now.uid() == live.uid() => live = now,
-                        _ => return Ok(None),
-                    }
-                }
-                other => return other.map_err(EngineError::cluster),
-            }
-        }
-        Ok(None)
     }
 
     /// Flight → takeoff → children. The error comes with what was read, so that a change of it wakes the instance.
@@ -525,150 +457,6 @@ impl Engine {
         report
     }
 
-    /// Status last, once, and only when it says something else than what is stored.
-    async fn write_status(
-        &self,
-        settings: &InstanceSettings,
-        object: &mut Value,
-        memory: &mut InstanceMemory,
-        report: &mut InstanceReport,
-    ) -> Result<(), EngineError> {
-        for _ in 0..STALE_TRIES {
-            let live = LiveMeta::of(object);
-            let stored = object.get("status").cloned().unwrap_or(Value::Null);
-            let generation = live.generation().unwrap_or(0);
-            let now = jiff::Timestamp::now()
-                .strftime("%Y-%m-%dT%H:%M:%SZ")
-                .to_string();
-            let printed = if live.is_deleting() {
-                None
-            } else {
-                memory.printed.as_ref()
-            };
-            let Some(next) = status::next(&stored, printed, &report.ready, generation, &now) else {
-                return Ok(());
-            };
-            if let Some((sent, made)) = &memory.pruned_status
-                && status::alike(sent, &next)
-                && *made == stored
-            {
-                return Ok(());
-            }
-            let mapping = &settings.mapping;
-            let written = self
-                .cluster()
-                .replace_status(
-                    mapping,
-                    live.namespace(),
-                    live.name(),
-                    &next,
-                    live.resource_version(),
-                )
-                .await;
-            match written {
-                Ok(answer) => {
-                    let made = answer.get("status").cloned().unwrap_or(Value::Null);
-                    memory.pruned_status = (made != next).then_some((next, made));
-                    report.stored = Some(answer);
-                    return Ok(());
-                }
-                Err(error) if error.kind() == ClusterErrorKind::NotFound => return Ok(()),
-                Err(error) if error.kind() == ClusterErrorKind::Stale => {
-                    let now = self
-                        .cluster()
-                        .get(mapping, live.namespace(), live.name())
-                        .await;
-                    match now.map_err(EngineError::cluster)? {
-                        // A newer generation is evaluated next; what we know is about an older one.
-                        Some(now) if LiveMeta::of(&now).uid() == live.uid() => {
-                            if LiveMeta::of(&now).generation() != live.generation() {
-                                return Ok(());
-                            }
-                            *object = now;
-                        }
-                        _ => return Ok(()),
-                    }
-                }
-                Err(error) => return Err(EngineError::cluster(error)),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What the instance depends on, by its mode.
-fn dependencies(settings: &InstanceSettings, memory: &InstanceMemory) -> Dependencies {
-    let mut all = Dependencies::from(inputs(settings, &memory.reads));
-    let drift = if settings.mode == AirwayMode::Dynamic {
-        Effect::Evaluate
-    } else {
-        Effect::StatusOnly
-    };
-    for child in &memory.children {
-        let applied = memory.release.applied.fingerprint(&child.target.reference);
-        let role = Role::Child {
-            drift: Some(drift),
-            status: child.has_status.then_some(Effect::StatusOnly),
-        };
-        let seen = child
-            .judged
-            .clone()
-            .or(applied)
-            .map_or(Seen::Unseen, Seen::Present);
-        all.objects.push(Dependency {
-            target: child.target.clone(),
-            role,
-            seen,
-        });
-        all.selections
-            .extend(child.rests_on.iter().map(|selection| SelectionDependency {
-                selection: selection.clone(),
-                effect: Effect::StatusOnly,
-                seen: 0,
-            }));
-    }
-    all
-}
-
-/// What was looked up, where its changes count.
-fn inputs(settings: &InstanceSettings, reads: &[Read]) -> Vec<Dependency> {
-    if !matches!(
-        settings.mode,
-        AirwayMode::Dynamic | AirwayMode::Subscription
-    ) {
-        return Vec::new();
-    }
-    let dependency = |read: &Read| Dependency {
-        target: Target::new(
-            read.target.clone(),
-            version_of(&read.api_version),
-            &read.plural,
-        ),
-        role: Role::Input,
-        seen: match &read.observed {
-            Observed::Absent => Seen::Absent,
-            Observed::Present {
-                uid,
-                resource_version,
-            } => Seen::Present(Fingerprint::bare(uid, resource_version)),
-        },
-    };
-    reads.iter().map(dependency).collect()
-}
-
-/// How often a write is tried again on a newer state before it is left to the next evaluation.
-const STALE_TRIES: usize = 5;
-
-fn version_of(api_version: &str) -> &str {
-    api_version
-        .rsplit_once('/')
-        .map_or(api_version, |(_, version)| version)
-}
-
-/// The flight's input: the object, or what is at the path; `null` where there is nothing.
-fn input(object: &Value, path: &[String]) -> Vec<u8> {
-    let part = path.iter().try_fold(object, |value, key| value.get(key));
-    serde_json::to_vec(part.unwrap_or(&Value::Null)).unwrap_or_default()
 }
 
 impl InstanceReport {
@@ -691,3 +479,4 @@ impl InstanceReport {
         }
     }
 }
+

@@ -136,3 +136,51 @@ impl Memory {
         self.gone.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(uid: &str, version: &str, generation: i64, label: &str) -> Fingerprint {
+        Fingerprint::of(&json!({"metadata": {
+            "uid": uid, "resourceVersion": version, "generation": generation, "labels": {"l": label},
+        }}))
+    }
+
+    #[test]
+    fn only_what_nobody_touched_is_left_alone() {
+        let children = AppliedChildren::default();
+        let reference = ResourceRef::new("n", "apps", "Deployment", "d");
+        let check = |sent: &str, latest: &Latest, expect: bool| {
+            assert_eq!(children.is_undisturbed(&reference, sent, latest), expect, "{sent} {latest:?}");
+        };
+        let present = |f: Fingerprint| Latest::Present(f);
+        check("h", &present(shown("u", "5", 1, "a")), false);
+        let applied = Applied { sent: "h".into(), fingerprint: shown("u", "5", 1, "a") };
+        children.insert(reference.clone(), applied);
+        check("h", &present(shown("u", "5", 1, "a")), true);
+        check("h", &present(shown("u", "9", 1, "a")), true); // its status moved
+        check("other", &present(shown("u", "5", 1, "a")), false);
+        check("h", &present(shown("u", "9", 2, "a")), false); // its spec moved
+        check("h", &present(shown("u", "9", 1, "b")), false); // its labels moved
+        check("h", &present(shown("v", "9", 1, "a")), false); // another object
+        check("h", &Latest::Absent { at: 9 }, false);
+        check("h", &Latest::Unknown, false);
+        children.clear();
+        check("h", &present(shown("u", "5", 1, "a")), false);
+    }
+
+    #[test]
+    fn verdicts_pass_for_a_while_and_are_bounded() {
+        let (verdicts, now) = (Verdicts::default(), Instant::now());
+        verdicts.pass("a".into(), now);
+        assert!(verdicts.passed("a", now) && !verdicts.passed("b", now));
+        assert!(!verdicts.passed("a", now + VERDICT_LIFE));
+        for number in 0..2 * VERDICTS {
+            verdicts.pass(number.to_string(), now);
+        }
+        assert!(!verdicts.passed("0", now) && verdicts.passed(&(2 * VERDICTS - 1).to_string(), now));
+    }
+}

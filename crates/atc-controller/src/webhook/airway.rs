@@ -50,5 +50,5 @@ async fn check(control: &Control, object: &Value) -> Result<(), String> {
         .apply(&object, &options)
         .await
         .map_err(|error| chain(&error))?;
-    load(control, &airway).await.map(drop)
+    load(control, &airway, true).await.map(drop)
 }

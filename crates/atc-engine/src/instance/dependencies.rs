@@ -1,0 +1,74 @@
+//! What an instance depends on, by its mode: what was looked up, its children, and what their readiness rests on.
+
+use atc_access::{Observed, Read};
+use atc_api::AirwayMode;
+use atc_watch::{Dependencies, Dependency, Effect, Fingerprint, Role, Seen, SelectionDependency, Target};
+
+use super::{InstanceMemory, InstanceSettings};
+
+/// What the instance depends on, by its mode.
+pub(super) fn dependencies(settings: &InstanceSettings, memory: &InstanceMemory) -> Dependencies {
+    let mut all = Dependencies::from(inputs(settings, &memory.reads));
+    let drift = if settings.mode == AirwayMode::Dynamic {
+        Effect::Evaluate
+    } else {
+        Effect::StatusOnly
+    };
+    for child in &memory.children {
+        let applied = memory.release.applied.fingerprint(&child.target.reference);
+        let role = Role::Child {
+            drift: Some(drift),
+            status: child.has_status.then_some(Effect::StatusOnly),
+        };
+        let seen = child
+            .judged
+            .clone()
+            .or(applied)
+            .map_or(Seen::Unseen, Seen::Present);
+        all.objects.push(Dependency {
+            target: child.target.clone(),
+            role,
+            seen,
+        });
+        all.selections
+            .extend(child.rests_on.iter().map(|selection| SelectionDependency {
+                selection: selection.clone(),
+                effect: Effect::StatusOnly,
+                seen: 0,
+            }));
+    }
+    all
+}
+
+/// What was looked up, where its changes count.
+pub(super) fn inputs(settings: &InstanceSettings, reads: &[Read]) -> Vec<Dependency> {
+    if !matches!(
+        settings.mode,
+        AirwayMode::Dynamic | AirwayMode::Subscription
+    ) {
+        return Vec::new();
+    }
+    let dependency = |read: &Read| Dependency {
+        target: Target::new(
+            read.target.clone(),
+            version_of(&read.api_version),
+            &read.plural,
+        ),
+        role: Role::Input,
+        seen: match &read.observed {
+            Observed::Absent => Seen::Absent,
+            Observed::Present {
+                uid,
+                resource_version,
+            } => Seen::Present(Fingerprint::bare(uid, resource_version)),
+        },
+    };
+    reads.iter().map(dependency).collect()
+}
+
+fn version_of(api_version: &str) -> &str {
+    api_version
+        .rsplit_once('/')
+        .map_or(api_version, |(_, version)| version)
+}
+

@@ -1,0 +1,114 @@
+//! The writes to the instance itself: finalizers with owners, and the status. Each goes onto the newest state.
+
+use atc_release::cluster::{ErrorKind, LiveMeta, MetadataEdit};
+use serde_json::Value;
+
+use super::{InstanceMemory, InstanceReport, InstanceSettings};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::status;
+
+/// How often a write is tried again on a newer state before it is left to the next evaluation.
+const STALE_TRIES: usize = 5;
+
+impl Engine {
+    /// Edits finalizers and owners, on the newest state when ours is old.
+    pub(super) async fn edit(
+        &self,
+        settings: &InstanceSettings,
+        object: &Value,
+        edit: &MetadataEdit,
+    ) -> Result<Option<Value>, EngineError> {
+        let mut live = LiveMeta::of(object);
+        for _ in 0..STALE_TRIES {
+            match self
+                .cluster()
+                .edit_metadata(&settings.mapping, &live, edit)
+                .await
+            {
+                Err(error) if error.kind() == ErrorKind::Stale => {
+                    let now = self
+                        .cluster()
+                        .metadata(&settings.mapping, live.namespace(), live.name())
+                        .await;
+                    match now.map_err(EngineError::cluster)? {
+                        Some(now) if now.uid() == live.uid() => live = now,
+                        _ => return Ok(None),
+                    }
+                }
+                other => return other.map_err(EngineError::cluster),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Status last, once, and only when it says something else than what is stored.
+    pub(super) async fn write_status(
+        &self,
+        settings: &InstanceSettings,
+        object: &mut Value,
+        memory: &mut InstanceMemory,
+        report: &mut InstanceReport,
+    ) -> Result<(), EngineError> {
+        for _ in 0..STALE_TRIES {
+            let live = LiveMeta::of(object);
+            let stored = object.get("status").cloned().unwrap_or(Value::Null);
+            let generation = live.generation().unwrap_or(0);
+            let now = jiff::Timestamp::now()
+                .strftime("%Y-%m-%dT%H:%M:%SZ")
+                .to_string();
+            let printed = if live.is_deleting() {
+                None
+            } else {
+                memory.printed.as_ref()
+            };
+            let Some(next) = status::next(&stored, printed, &report.ready, generation, &now) else {
+                return Ok(());
+            };
+            if let Some((sent, made)) = &memory.pruned_status
+                && status::alike(sent, &next)
+                && *made == stored
+            {
+                return Ok(());
+            }
+            let mapping = &settings.mapping;
+            let written = self
+                .cluster()
+                .replace_status(
+                    mapping,
+                    live.namespace(),
+                    live.name(),
+                    &next,
+                    live.resource_version(),
+                )
+                .await;
+            match written {
+                Ok(answer) => {
+                    let made = answer.get("status").cloned().unwrap_or(Value::Null);
+                    memory.pruned_status = (made != next).then_some((next, made));
+                    report.stored = Some(answer);
+                    return Ok(());
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Stale => {
+                    let now = self
+                        .cluster()
+                        .get(mapping, live.namespace(), live.name())
+                        .await;
+                    match now.map_err(EngineError::cluster)? {
+                        // A newer generation is evaluated next; what we know is about an older one.
+                        Some(now) if LiveMeta::of(&now).uid() == live.uid() => {
+                            if LiveMeta::of(&now).generation() != live.generation() {
+                                return Ok(());
+                            }
+                            *object = now;
+                        }
+                        _ => return Ok(()),
+                    }
+                }
+                Err(error) => return Err(EngineError::cluster(error)),
+            }
+        }
+        Ok(())
+    }
+}
