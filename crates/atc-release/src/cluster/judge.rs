@@ -1,6 +1,6 @@
 //! Reading what a readiness verdict rests on, and judging.
 
-use futures::future::join_all;
+use futures::FutureExt;
 use serde_json::Value;
 
 use super::request::JSON;
@@ -58,9 +58,10 @@ impl Cluster {
         Ok(Judged { live, judgement })
     }
 
-    /// Reads and judges these objects, as many at once as may be in flight. In their order.
+    /// Reads and judges these objects, side by side. In their order.
     pub async fn look_all(&self, objects: &[&Object]) -> Vec<Result<Judged, ClusterError>> {
-        join_all(objects.iter().map(|object| self.look(object))).await
+        let looks = objects.iter().map(|object| self.look(object).boxed());
+        self.breadth(looks.collect()).await
     }
 
     async fn find(&self, wanted: Related) -> Result<Found, ClusterError> {

@@ -16,6 +16,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
+use futures::{StreamExt, stream};
 use tokio::sync::Semaphore;
 
 pub mod apply;
@@ -130,6 +132,13 @@ impl Cluster {
     /// The client underneath.
     pub fn client(&self) -> &kube::Client {
         &self.inner.client
+    }
+
+    /// Runs the calls of one step side by side, results in their order: at most half of what may be in flight, so that
+    /// a stage of a thousand objects does not stand in everybody's way.
+    async fn breadth<T>(&self, calls: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+        let width = (self.inner.options.in_flight / 2).max(1);
+        stream::iter(calls).buffered(width).collect().await
     }
 
     /// How it was set up.

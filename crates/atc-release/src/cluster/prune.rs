@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::FutureExt;
 
 use super::delete::{Deleted, Orphaned, Propagation};
 use super::mapping::Mapping;
@@ -54,12 +54,10 @@ impl Cluster {
         let mut result = Pruned::default();
         let mut stages = stages.iter();
         for stage in stages.by_ref() {
-            let fates = stage
-                .iter()
-                .map(|item| async move { (item, self.remove(item, us).await) });
-            let fates = join_all(fates).await;
+            let fates = stage.iter().map(|item| self.remove(item, us).boxed());
+            let fates = self.breadth(fates.collect()).await;
             let mut going = Vec::new();
-            for (item, fate) in fates {
+            for (item, fate) in stage.iter().zip(fates) {
                 match fate {
                     Fate::Gone => result.gone.push(item.clone()),
                     Fate::NotOurs => result.not_ours.push(item.clone()),
@@ -94,21 +92,24 @@ impl Cluster {
         us: &Owner,
         owner_uid: Option<&str>,
     ) -> Vec<Result<Orphaned, ClusterError>> {
-        let calls = items.iter().map(|item| async move {
-            let mapping = match self.recorded_mapping(item).await {
-                Err(error) if error.kind() == ErrorKind::NoSuchKind => return Ok(Orphaned::Gone),
-                other => other?,
-            };
-            self.orphan(
-                &mapping,
-                &item.target.namespace,
-                &item.target.name,
-                us,
-                owner_uid,
-            )
-            .await
-        });
-        join_all(calls).await
+        let calls = items
+            .iter()
+            .map(|item| self.orphan_item(item, us, owner_uid).boxed());
+        self.breadth(calls.collect()).await
+    }
+
+    async fn orphan_item(
+        &self,
+        item: &PruneItem,
+        us: &Owner,
+        owner_uid: Option<&str>,
+    ) -> Result<Orphaned, ClusterError> {
+        let mapping = match self.recorded_mapping(item).await {
+            Err(error) if error.kind() == ErrorKind::NoSuchKind => return Ok(Orphaned::Gone),
+            other => other?,
+        };
+        let (namespace, name) = (&item.target.namespace, &item.target.name);
+        self.orphan(&mapping, namespace, name, us, owner_uid).await
     }
 
     async fn remove(&self, item: &PruneItem, us: &Owner) -> Fate {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use futures::future::join_all;
+use futures::FutureExt;
 use serde_json::Value;
 
 use super::apply::{Applied, ApplyOptions};
@@ -21,7 +21,7 @@ pub enum Preview {
 }
 
 impl Cluster {
-    /// Applies the objects of a stage, as many at once as may be in flight. The results are in the order of the
+    /// Applies the objects of a stage, side by side. The results are in the order of the
     /// objects; one that fails stops no other.
     pub async fn apply_stage(
         &self,
@@ -30,9 +30,9 @@ impl Cluster {
     ) -> Vec<Result<Applied, ClusterError>> {
         let calls = objects.iter().map(|object| {
             let options = options(object);
-            async move { self.apply(object, &options).await }
+            async move { self.apply(object, &options).await }.boxed()
         });
-        join_all(calls).await
+        self.breadth(calls.collect()).await
     }
 
     /// The metadata of these objects as they live, in their order; `None` where there is no such object, or no such
@@ -41,18 +41,22 @@ impl Cluster {
         &self,
         objects: &[&Object],
     ) -> Vec<Result<Option<LiveMeta>, ClusterError>> {
-        let looks = objects.iter().map(|object| async move {
-            let look = async {
-                let mapping = self.mapping(object.api_version(), object.kind()).await?;
-                let namespace = object.namespace().unwrap_or_default();
-                self.metadata(&mapping, namespace, object.name()).await
-            };
-            match look.await {
-                Err(error) if error.kind() == ErrorKind::NoSuchKind => Ok(None),
-                other => other,
-            }
-        });
-        join_all(looks).await
+        let looks = objects
+            .iter()
+            .map(|object| self.metadata_or_none(object).boxed());
+        self.breadth(looks.collect()).await
+    }
+
+    async fn metadata_or_none(&self, object: &Object) -> Result<Option<LiveMeta>, ClusterError> {
+        let look = async {
+            let mapping = self.mapping(object.api_version(), object.kind()).await?;
+            let namespace = object.namespace().unwrap_or_default();
+            self.metadata(&mapping, namespace, object.name()).await
+        };
+        match look.await {
+            Err(error) if error.kind() == ErrorKind::NoSuchKind => Ok(None),
+            other => other,
+        }
     }
 
     /// Asks the server about all objects of all stages, before anything is written. `options` are those of the apply
@@ -77,8 +81,9 @@ impl Cluster {
                     Err(error) => coming.judge(object, error),
                 }
             }
+            .boxed()
         });
-        let mut answers = join_all(calls).await.into_iter();
+        let mut answers = self.breadth(calls.collect()).await.into_iter();
         stages
             .iter()
             .map(|stage| answers.by_ref().take(stage.len()).collect())

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use futures::future::join_all;
+use futures::FutureExt;
 use serde_json::Value;
 
 use super::mapping::Mapping;
@@ -88,19 +88,29 @@ impl Cluster {
         let mut left = objects.to_vec();
         let mut pauses = Pauses::new();
         while !left.is_empty() && pauses.pause(deadline).await {
-            let looks = left.into_iter().map(|object| async move {
-                let there = match self
-                    .metadata(&object.mapping, &object.namespace, &object.name)
-                    .await
-                {
-                    Ok(live) => live.is_some_and(|live| live.uid() == object.uid),
-                    Err(error) => error.kind() != ErrorKind::NoSuchKind,
-                };
-                there.then_some(object)
-            });
-            left = join_all(looks).await.into_iter().flatten().collect();
+            let looks = left
+                .into_iter()
+                .map(|object| self.still_there(object).boxed());
+            left = self
+                .breadth(looks.collect())
+                .await
+                .into_iter()
+                .flatten()
+                .collect();
         }
         left
+    }
+
+    /// The object, unless it is gone.
+    async fn still_there(&self, object: Going) -> Option<Going> {
+        let there = match self
+            .metadata(&object.mapping, &object.namespace, &object.name)
+            .await
+        {
+            Ok(live) => live.is_some_and(|live| live.uid() == object.uid),
+            Err(error) => error.kind() != ErrorKind::NoSuchKind,
+        };
+        there.then_some(object)
     }
 
     /// Waits until a CRD is established and discovery serves its kind in every served version, at most `limit`, and
