@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use atc_api::ResourceRef;
+use atc_api::{GroupKind, ResourceRef};
 
 use crate::object::{Object, Stages, canonical, is_foundation, version_of};
 
@@ -70,7 +70,8 @@ pub struct Plan {
 /// Plans the way from what was recorded to what is wanted.
 ///
 /// `previous`: the stages of all revisions whose objects may still live, the latest first; also those whose takeoff did
-/// not finish, and those whose prune did not. An object is the same whatever its API version.
+/// not finish, and those whose prune did not. An object is the same whatever its API version. Records of the existing tool
+/// may hold cluster-scoped objects with a namespace: where the wanted objects show that a kind has none, it does not count.
 ///
 /// # Guarantees
 /// Nothing that is wanted is pruned or orphaned. An object is in `prune` or `orphan` at most once. Objects go in the
@@ -78,11 +79,19 @@ pub struct Plan {
 /// first, so that nothing loses its ground too early.
 pub fn plan(desired: Stages, previous: &[Stages], options: PruneOptions) -> Plan {
     let wanted: BTreeSet<ResourceRef> = desired.objects().map(Object::reference).collect();
+    let unscoped: BTreeSet<GroupKind> = wanted
+        .iter()
+        .filter(|target| target.namespace.is_empty())
+        .map(|target| target.group_kind.clone())
+        .collect();
     let mut found: BTreeMap<ResourceRef, (usize, PruneItem)> = BTreeMap::new();
     for stages in previous {
         for (stage, objects) in stages.iter().enumerate() {
             for object in objects {
-                let target = object.reference();
+                let mut target = object.reference();
+                if object.is_foundation() || unscoped.contains(&target.group_kind) {
+                    target.namespace.clear();
+                }
                 if wanted.contains(&target) {
                     continue;
                 }

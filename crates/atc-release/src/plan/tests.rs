@@ -118,6 +118,32 @@ fn what_is_pruned() {
 }
 
 #[test]
+fn a_namespace_on_a_cluster_scoped_object_does_not_count() {
+    let role = |namespace: &str, name: &str| {
+        object(
+            "rbac.authorization.k8s.io/v1",
+            "ClusterRole",
+            namespace,
+            name,
+        )
+    };
+    let before = [stages(&[&[role("ns", "a"), role("ns", "b")]])];
+    check(
+        &stages(&[&[role("", "a")]]),
+        &before,
+        PruneOptions::default(),
+        "b/",
+    );
+    let before = [stages(&[&[object("v1", "Namespace", "ns", "n")]])];
+    check(
+        &stages(&[&[namespace("n")]]),
+        &before,
+        PruneOptions::ALL,
+        "/",
+    );
+}
+
+#[test]
 fn foundations_are_orphaned() {
     let before = stages(&[&[crd("d"), namespace("n")], &[cm("a")]]);
     let of = |crds, namespaces| PruneOptions { crds, namespaces };
@@ -186,10 +212,16 @@ fn any_object() -> impl Strategy<Value = Object> {
     (
         kind,
         prop::sample::select(&["a", "b", "c"][..]),
-        prop::sample::select(&["", "n"][..]),
+        prop::sample::select(&["m", "n"][..]),
     )
         .prop_map(|((api_version, kind), name, namespace)| {
-            object(api_version, kind, namespace, name)
+            let is_cluster_scoped = matches!(kind, "Namespace" | "CustomResourceDefinition");
+            object(
+                api_version,
+                kind,
+                if is_cluster_scoped { "" } else { namespace },
+                name,
+            )
         })
 }
 

@@ -35,7 +35,7 @@ fn hostile_input_is_cheap() {
         "!more than 100000 documents",
     );
     assert!(
-        started.elapsed() < Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 }),
+        started.elapsed() < Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 3 }),
         "{:?}",
         started.elapsed()
     );
