@@ -60,6 +60,10 @@ pub const ANNOTATION_SOURCE_URL: &str = "internal.yoke/source-url";
 pub const ANNOTATION_SOURCE_CHECKSUM: &str = "internal.yoke/source-checksum";
 /// Annotation on a revision: the release's full name.
 pub const ANNOTATION_RELEASE_NAME: &str = "internal.yoke/release-name";
+/// Annotation on a lock: who holds it, in words for a person. Ours; locks of the existing tool have none.
+pub const ANNOTATION_HOLDER: &str = "atc.yoke.cd/holder";
+/// Annotation on a lock: a random word that tells one taking of the lock from another.
+pub const ANNOTATION_LOCK: &str = "atc.yoke.cd/lock";
 /// Data key of a revision Secret that holds the gzipped JSON of its stages.
 pub const KEY_RESOURCES: &str = "resources";
 

@@ -187,7 +187,7 @@ pub fn secret_name(random: [u8; 6]) -> String {
     format!("yoke.{}", hex::encode(random))
 }
 
-fn is_label_value(text: &str) -> bool {
+pub(crate) fn is_label_value(text: &str) -> bool {
     let bytes = text.as_bytes();
     let ends = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     text.len() <= 63

@@ -8,7 +8,7 @@
 //! - [`apply`], [`stages`]: server-side apply of one object, of a stage, dry run of all stages.
 //! - [`delete`], [`prune`]: delete, orphan, remove stage by stage.
 //! - [`status`]: status, finalizers and owner references of a custom resource.
-//! - [`revisions`]: the release's history in Secrets.
+//! - [`revisions`], [`lock`]: the release's history in Secrets, and its lock.
 //! - [`judge`]: read a live object and say whether it is ready.
 //! - [`wait`], [`wait_ready`]: until gone, until a CRD is served, until ready.
 //! - [`error`], [`refusal`]: what went wrong, in words, without the content of Secrets.
@@ -25,6 +25,7 @@ pub mod delete;
 pub mod discovery;
 pub mod error;
 pub mod judge;
+pub mod lock;
 pub mod mapping;
 pub mod prune;
 pub mod read;
@@ -42,6 +43,7 @@ pub use delete::{Deleted, Orphaned, Propagation};
 pub use discovery::ScopeSnapshot;
 pub use error::{ClusterError, ClusterErrors, ErrorKind, all};
 pub use judge::Judged;
+pub use lock::{Holder, Lock, LockError};
 pub use mapping::Mapping;
 pub use prune::{PRUNE_LIMIT, Pruned};
 pub use read::{LiveMeta, PAGE};

@@ -1,0 +1,156 @@
+//! The lock of a release: a Secret whose creation is the taking of it. Opt-in; a lock left behind is removed by hand.
+
+use atc_api::names;
+use http::Method;
+use serde_json::json;
+
+use super::delete::Propagation;
+use super::mapping::encode;
+use super::read::LiveMeta;
+use super::request::{Call, JSON};
+use super::revisions::secrets;
+use super::{Cluster, ClusterError, ErrorKind};
+use crate::history::{is_label_value, lock_name, release_label};
+
+/// Tries to take a lock that is gone each time one looks who has it.
+const MAX_TRIES: u32 = 3;
+
+/// A lock that is held. It stays until [`Cluster::unlock`] is called: dropping it does nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "the lock stays in the cluster until it is unlocked"]
+pub struct Lock {
+    namespace: String,
+    secret: String,
+    uid: String,
+}
+
+/// Who holds a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// In words for a person; empty for locks of the existing tool.
+    pub who: String,
+    /// When it was taken: RFC 3339.
+    pub since: String,
+}
+
+/// Why a lock was not taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// Somebody else has it.
+    #[error("release \"{release}\" is locked by {} since {}", if holder.who.is_empty() { "another process" } else { &holder.who }, holder.since)]
+    Held {
+        /// The release.
+        release: String,
+        /// Who has the lock.
+        holder: Holder,
+    },
+    /// The cluster would not.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+}
+
+impl Cluster {
+    /// Takes the lock of a release. `who` is told to whoever comes next.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] at once when it is taken: there is no waiting.
+    pub async fn lock(&self, release: &str, namespace: &str, who: &str) -> Result<Lock, LockError> {
+        let secret = lock_name(release);
+        // The plain name, as the existing tool writes it; a name that no label can hold goes by its hash.
+        let label = if is_label_value(release) {
+            release.to_owned()
+        } else {
+            release_label(release)
+        };
+        // A try whose answer was lost finds its own lock: told by this.
+        let mark = format!("{:016x}", rand::random::<u64>());
+        let body = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+            "metadata": {
+                "name": secret, "namespace": namespace,
+                "labels": { names::LABEL_KIND: names::KIND_LOCK, names::LABEL_RELEASE: label },
+                "annotations": { names::ANNOTATION_HOLDER: who, names::ANNOTATION_RELEASE_NAME: release, names::ANNOTATION_LOCK: mark },
+            },
+        });
+        let query = format!("fieldManager={}", encode(&self.options().field_manager));
+        let call = Call::collection("lock with", Method::POST, &secrets(), Some(namespace))?
+            .query(&query)
+            .body(JSON, &body);
+        let mut tries = 1;
+        loop {
+            let error = match self.call(&call).await {
+                Ok(answer) => return Ok(held(&LiveMeta::of(&answer.json(&call)?))),
+                Err(error) => error,
+            };
+            if error.kind() != ErrorKind::AlreadyExists {
+                return Err(error.into());
+            }
+            match self.metadata(&secrets(), namespace, &secret).await? {
+                Some(live) if live.annotation(names::ANNOTATION_LOCK) == Some(&mark) => {
+                    return Ok(held(&live));
+                }
+                Some(live) => {
+                    return Err(LockError::Held {
+                        release: release.to_owned(),
+                        holder: holder(&live),
+                    });
+                }
+                None if tries < MAX_TRIES => tries += 1,
+                None => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Gives a lock back. One that was removed meanwhile is no error, and another's is left alone.
+    pub async fn unlock(&self, lock: &Lock) -> Result<(), ClusterError> {
+        let (namespace, secret) = (&lock.namespace, &lock.secret);
+        self.delete(
+            &secrets(),
+            namespace,
+            secret,
+            &lock.uid,
+            None,
+            Propagation::Background,
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Removes the lock of a release, whoever holds it. Returns who did; `None` when it was free.
+    pub async fn break_lock(
+        &self,
+        release: &str,
+        namespace: &str,
+    ) -> Result<Option<Holder>, ClusterError> {
+        let Some(live) = self
+            .metadata(&secrets(), namespace, &lock_name(release))
+            .await?
+        else {
+            return Ok(None);
+        };
+        self.unlock(&held(&live)).await?;
+        Ok(Some(holder(&live)))
+    }
+}
+
+fn held(live: &LiveMeta) -> Lock {
+    Lock {
+        namespace: live.namespace().to_owned(),
+        secret: live.name().to_owned(),
+        uid: live.uid().to_owned(),
+    }
+}
+
+fn holder(live: &LiveMeta) -> Holder {
+    let since = live.value()["creationTimestamp"]
+        .as_str()
+        .unwrap_or("an unknown time");
+    Holder {
+        who: live
+            .annotation(names::ANNOTATION_HOLDER)
+            .unwrap_or_default()
+            .to_owned(),
+        since: since.to_owned(),
+    }
+}
