@@ -21,6 +21,10 @@ pub const CHILD_BURST: f64 = 5.0;
 /// One more wake by children each such time: a child that somebody rewrites all the time costs one run a second.
 pub const CHILD_REFILL: Duration = Duration::from_secs(1);
 
+/// Looks at the status because of children come this much later, so that one look serves a burst of changes: what a
+/// Deployment and its EndpointSlices go through in their first moments.
+pub const LOOK_DELAY: Duration = Duration::from_millis(100);
+
 /// A key belongs to a lane; lanes take fair turns.
 pub trait Keyed: Clone + Eq + Hash + Debug + Send + Sync + 'static {
     /// The lane's name, an Airway's for example.
@@ -164,7 +168,8 @@ impl<K: Keyed> Queue<K> {
             entry.failures = 0;
         }
         // What waits for its bucket goes on waiting, unless something came that need not.
-        let waits_on = entry.bucket.is_some() && child;
+        let greater = |before: &Work| work.effect > before.effect;
+        let waits_on = entry.bucket.is_some() && child && !entry.pending.as_ref().is_some_and(greater);
         entry.pending = Some(match entry.pending.take() {
             Some(before) => Work {
                 effect: before.effect.max(work.effect),
@@ -186,8 +191,9 @@ impl<K: Keyed> Queue<K> {
             return;
         };
         let Some(work) = &entry.pending else { return };
+        let look = work.effect == Effect::StatusOnly;
         let wait = if matches!(work.cause, Cause::Child(_)) {
-            entry.take_token(now)
+            entry.take_token(now).or(look.then_some(now + LOOK_DELAY))
         } else {
             None
         };

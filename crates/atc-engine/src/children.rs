@@ -37,7 +37,16 @@ pub struct Child {
     /// Whether its status counts for its readiness.
     pub has_status: bool,
     /// Other objects that the verdict rests on.
-    pub rests_on: Vec<Selection>,
+    pub rests_on: Vec<Support>,
+}
+
+/// Objects that a verdict rests on, and how new they were when it was given.
+#[derive(Clone, Debug)]
+pub struct Support {
+    /// Which objects.
+    pub selection: Selection,
+    /// What the watch had shown of them by then; `None` where that could not be said.
+    pub version: Option<u64>,
 }
 
 impl Child {
@@ -162,7 +171,10 @@ impl Engine {
             }
             _ => false,
         };
-        if unchanged && child.rests_on.is_empty() {
+        let supported = |support: &Support| {
+            support.version.is_some() && support.version == observer.latest_in(&support.selection)
+        };
+        if unchanged && child.rests_on.iter().all(supported) {
             return Ok(());
         }
         self.read_and_judge(child, observer).await
@@ -226,7 +238,7 @@ impl Engine {
     async fn find(
         &self,
         related: Related,
-        rests_on: Option<(&mut Vec<Selection>, &dyn Observer)>,
+        rests_on: Option<(&mut Vec<Support>, &dyn Observer)>,
     ) -> Result<Found, EngineError> {
         let mapping = self
             .cluster()
@@ -248,7 +260,8 @@ impl Engine {
                 value: value.to_owned(),
             };
             observer.interest_in(&selection);
-            rests_on.push(selection);
+            let version = observer.latest_in(&selection);
+            rests_on.push(Support { selection, version });
         }
         let objects = self
             .cluster()

@@ -19,6 +19,9 @@ pub trait Observer: Send + Sync {
 
     /// What the watch shows of an object that is tracked; `Unknown` where nothing is watched.
     fn latest(&self, reference: &ResourceRef) -> Latest;
+
+    /// The newest version of any change among these; `None` where nothing can be said.
+    fn latest_in(&self, selection: &Selection) -> Option<u64>;
 }
 
 /// Nothing is watched: a command line, an admission review.
@@ -32,6 +35,10 @@ impl Observer for NoObserver {
 
     fn latest(&self, _: &ResourceRef) -> Latest {
         Latest::Unknown
+    }
+
+    fn latest_in(&self, _: &Selection) -> Option<u64> {
+        None
     }
 }
 
@@ -93,5 +100,9 @@ impl<O: Clone + Eq + Hash + Debug + Send + Sync + 'static> Observer for Watched<
 
     fn latest(&self, reference: &ResourceRef) -> Latest {
         self.hub.latest(reference)
+    }
+
+    fn latest_in(&self, selection: &Selection) -> Option<u64> {
+        self.hub.latest_in(selection)
     }
 }

@@ -313,7 +313,10 @@ impl Engine {
         if revision.head.uid.is_some() {
             return Ok(());
         }
-        revision.head.active_at = NEVER_ACTIVE;
+        // The first revision of a release is active at once: there is no other that could be.
+        if !memory.history().is_empty() {
+            revision.head.active_at = NEVER_ACTIVE;
+        }
         self.create(revision, memory).await
     }
 

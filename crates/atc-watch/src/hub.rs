@@ -191,6 +191,13 @@ impl<O: Clone + Eq + Hash + Send + Sync + Debug + 'static> WatchHub<O> {
         self.0.wakes().len()
     }
 
+    /// The newest resourceVersion of any change among these objects, 0 where none was shown; `None` while the watch of
+    /// their kind can't be trusted. Two equal answers mean that nothing changed in between.
+    pub fn latest_in(&self, selection: &Selection) -> Option<u64> {
+        self.synced(&selection.resource.group_kind)
+            .then(|| self.0.tracker().latest_in(selection))
+    }
+
     /// The newest that is known of an object: what the watch should show if nobody interfered can be compared with it.
     ///
     /// [`Latest::Unknown`] for objects that nobody depends on, and while the watch of the kind is not

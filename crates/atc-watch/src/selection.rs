@@ -52,6 +52,13 @@ impl<O: Clone + Eq + Hash> Selections<O> {
         self.states.is_empty()
     }
 
+    /// Newest version of any change among the objects; 0 where none was shown.
+    pub(crate) fn latest(&self, selection: &Selection) -> u64 {
+        self.states
+            .get(&key(selection))
+            .map_or(0, |state| state.latest)
+    }
+
     /// Before a run: what is known by now is handed to it. Adds the owner where it is new.
     pub(crate) fn hand_over(&mut self, owner: &O, selection: &Selection) {
         let state = self.states.entry(key(selection)).or_insert_with(|| State {

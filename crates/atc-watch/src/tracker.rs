@@ -304,6 +304,13 @@ impl<O: Clone + Eq + Hash + Debug> Tracker<O> {
         }
     }
 
+    /// The newest resourceVersion of any change among these objects; 0 where none was shown.
+    pub fn latest_in(&self, selection: &Selection) -> u64 {
+        self.kinds
+            .get(&selection.resource.group_kind)
+            .map_or(0, |kind| kind.selections.latest(selection))
+    }
+
     /// The newest that is known of an object. Kept only for objects that somebody depends on.
     pub fn latest(&self, reference: &ResourceRef) -> Latest {
         self.kinds

@@ -88,4 +88,8 @@ impl atc_engine::Observer for HubView<'_> {
     fn latest(&self, reference: &atc_api::ResourceRef) -> atc_engine::watch::Latest {
         self.control.hub.latest(reference)
     }
+
+    fn latest_in(&self, selection: &atc_engine::watch::Selection) -> Option<u64> {
+        self.control.hub.latest_in(selection)
+    }
 }

@@ -31,8 +31,8 @@ pub(super) fn dependencies(settings: &InstanceSettings, memory: &InstanceMemory)
             seen,
         });
         all.selections
-            .extend(child.rests_on.iter().map(|selection| SelectionDependency {
-                selection: selection.clone(),
+            .extend(child.rests_on.iter().map(|support| SelectionDependency {
+                selection: support.selection.clone(),
                 effect: Effect::StatusOnly,
                 seen: 0,
             }));
