@@ -45,7 +45,7 @@ impl Mapping {
     }
 
     /// How an object of this kind is named in messages: `default/apps/v1/deployment/web`, see
-    /// [`canonical`](crate::object::canonical).
+    /// [`canonical`].
     pub fn named(&self, namespace: &str, name: &str) -> String {
         canonical(&self.reference(namespace, name), &self.version)
     }
