@@ -4,6 +4,7 @@
 //	helper certificate DIR NAME...           writes DIR/{ca.crt,server.crt,server.key}, valid for the names
 //	helper wait LIMIT CA TOKEN URL           waits until the URL answers 200
 //	helper request METHOD TYPE CA TOKEN URL  sends standard input, copies the answer to standard output
+//	helper watch CA TOKEN URL                copies the answer to standard output as it comes, without an end
 //
 // It uses the standard library alone.
 package main
@@ -54,8 +55,14 @@ func run(args []string) error {
 		return wait(limit, args[2], args[3], args[4])
 	case len(args) == 6 && args[0] == "request":
 		return request(args[1], args[2], args[3], args[4], args[5])
+	case len(args) == 4 && args[0] == "watch":
+		c, err := client(args[1])
+		if err != nil {
+			return err
+		}
+		return send(c, 0, http.MethodGet, "application/json", args[2], args[3], nil, os.Stdout)
 	}
-	return errors.New("usage: helper key|certificate|wait|request …, see the comment at the top of its source")
+	return errors.New("usage: helper key|certificate|wait|request|watch …, see the comment at the top of its source")
 }
 
 func newKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }

@@ -9,7 +9,7 @@ use std::{
     io::Write,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -71,25 +71,49 @@ impl Keeper {
 
     /// Starts a process whose output is appended to `<folder>/<name>.log`.
     pub(crate) fn spawn(&self, name: &str, mut command: Command) -> Result<Process> {
-        let log = self.folder.join(format!("{name}.log"));
-        let file = File::options().create(true).append(true).open(&log);
-        let file = file.with_context(|| format!("open \"{}\"", log.display()))?;
+        let log = self.log(name)?;
+        command.stdout(log);
+        self.start(name, command)
+    }
+
+    /// Starts a process whose standard output is read here.
+    pub(crate) fn spawn_piped(
+        &self,
+        name: &str,
+        mut command: Command,
+    ) -> Result<(Process, ChildStdout)> {
+        command.stdout(Stdio::piped());
+        let mut process = self.start(name, command)?;
+        let output = process.child.stdout.take().context("no standard output")?;
+        Ok((process, output))
+    }
+
+    fn start(&self, name: &str, mut command: Command) -> Result<Process> {
         command
             .process_group(0)
             .stdin(Stdio::null())
-            .stdout(file.try_clone()?)
-            .stderr(file);
+            .stderr(self.log(name)?);
         let child = command
             .spawn()
             .with_context(|| format!("run \"{}\"", command.get_program().display()))?;
         tell(&self.pipe, '+', child.id());
+        let (log, pipe) = (
+            self.folder.join(format!("{name}.log")),
+            Arc::clone(&self.pipe),
+        );
         Ok(Process {
             name: name.to_owned(),
             child,
             log,
-            pipe: Arc::clone(&self.pipe),
+            pipe,
             ended: None,
         })
+    }
+
+    fn log(&self, name: &str) -> Result<File> {
+        let path = self.folder.join(format!("{name}.log"));
+        let file = File::options().create(true).append(true).open(&path);
+        file.with_context(|| format!("open \"{}\"", path.display()))
     }
 }
 

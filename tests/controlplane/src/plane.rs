@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::Write,
+    io::{BufRead, BufReader, Write},
     net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -359,6 +359,24 @@ impl ControlPlane {
             return Ok(Value::Null);
         }
         serde_json::from_slice(&answer.stdout).with_context(|| format!("{method} {path}: no JSON"))
+    }
+
+    /// Watches a list as administrator; `path` has its query but for `watch`. Events come as JSON values until the
+    /// process is dropped or the apiserver ends the watch.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub fn watch(&self, path: &str) -> Result<(Process, impl Iterator<Item = Value> + use<>)> {
+        let sign = if path.contains('?') { '&' } else { '?' };
+        let url = format!("{}{path}{sign}watch=true", self.server());
+        let command = self.helper_command(&["watch", &self.ca_text(), files::ADMIN_TOKEN, &url]);
+        let (process, output) = self.keeper.spawn_piped("watch", command)?;
+        let lines = BufReader::new(output).lines().map_while(Result::ok);
+        Ok((
+            process,
+            lines.filter_map(|line| serde_json::from_str(&line).ok()),
+        ))
     }
 
     /// Creates a namespace with a new name that begins with `prefix`, and returns the name.
