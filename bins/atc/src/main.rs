@@ -29,7 +29,7 @@ fn main() -> ExitCode {
 fn log(args: &Args) {
     let level = if args.verbose { "debug" } else { "info" };
     let own = format!(
-        "warn,atc={level},atc_controller={level},atc_engine={level},atc_watch={level},atc_release={level},atc_artifact={level},atc_flight={level}"
+        "warn,kube_client=off,atc={level},atc_controller={level},atc_engine={level},atc_watch={level},atc_release={level},atc_artifact={level},atc_flight={level}"
     );
     let filter =
         tracing_subscriber::EnvFilter::try_from_env("RUST_LOG").unwrap_or_else(|_| own.into());

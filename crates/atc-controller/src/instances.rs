@@ -133,7 +133,12 @@ pub(crate) async fn run(
     if let Some(stored) = &report.stored {
         instance.stored(stored.clone());
     }
-    if report.gone {
+    // Whoever went during the run must leave nothing behind by its end.
+    let there = control
+        .kinds
+        .get(airway)
+        .is_some_and(|kind| kind.instance(target).is_some());
+    if report.gone || !there {
         control.hub.forget(&owner);
     }
     report.disposition

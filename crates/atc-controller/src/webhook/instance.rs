@@ -58,8 +58,8 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
     let live = LiveMeta::of(&object);
     let reference = settings.mapping.reference(live.namespace(), live.name());
     let mut memory = kind.review_memory(&reference);
-    // A create is compared with nothing that is stored: its record is read at its first evaluation.
-    memory.revisions = (request.operation == "CREATE").then(Vec::new);
+    // A review records nothing: what is stored already is read at the evaluation, not here on the way of a write.
+    memory.revisions = Some(Vec::new());
     let observer = HubView { control };
     let review = control
         .engine
