@@ -43,11 +43,14 @@ pub(crate) enum AirwayError {
     /// Its flight can't be loaded.
     #[error("{0}")]
     Flight(String),
-    /// A mode of a later version.
+    /// Something of a later version.
+    #[error("{0} is not part of this version; it is refused rather than passed over")]
+    Later(&'static str),
+    /// The CRD of that name is somebody else's.
     #[error(
-        "spec.mode \"static\" is not part of this version; use standard, dynamic or subscription"
+        "CustomResourceDefinition \"{0}\" exists and is not this Airway's: deleting the Airway would delete it with all its objects, so it is not taken; remove it first or choose another name"
     )]
-    Static,
+    ForeignCrd(String),
     /// What is to be applied is no object.
     #[error("can't make {what}")]
     Object {
@@ -70,8 +73,8 @@ pub(crate) enum AirwayError {
 impl AirwayError {
     fn disposition(&self) -> Disposition {
         match self {
-            Self::Unreadable(_) | Self::Template(_) | Self::Static => Disposition::Terminal,
-            Self::Flight(_) | Self::Object { .. } | Self::Cluster { .. } | Self::NotEstablished { .. } => {
+            Self::Unreadable(_) | Self::Template(_) | Self::Later(_) => Disposition::Terminal,
+            Self::ForeignCrd(_) | Self::Flight(_) | Self::Object { .. } | Self::Cluster { .. } | Self::NotEstablished { .. } => {
                 Disposition::Retry
             }
         }
@@ -118,6 +121,7 @@ pub(crate) async fn reconcile(control: &Arc<Control>, name: &Arc<str>) -> Dispos
     let mut object = (*kind.airway()).clone();
     control.hub.begin(&owner);
     let (ready, disposition, dependencies) = if LiveMeta::of(&object).is_deleting() {
+        adopt(control, &kind, name, &object).await;
         match remove(control, &kind, &object).await {
             Ok(true) => {
                 control.hub.forget(&owner);
@@ -150,6 +154,7 @@ pub(crate) async fn reconcile(control: &Arc<Control>, name: &Arc<str>) -> Dispos
             ),
             Err(error) => {
                 tracing::warn!(airway = %name, error = chain(&error), "Airway is not served as it says");
+                adopt(control, &kind, name, &object).await;
                 (Ready::error(chain(&error)), error.disposition(), Vec::new())
             }
         }
@@ -169,6 +174,44 @@ pub(crate) async fn reconcile(control: &Arc<Control>, name: &Arc<str>) -> Dispos
     }
 }
 
+async fn live_crd(control: &Control, name: &str) -> Result<Option<Value>, AirwayError> {
+    let what = "a look at its CustomResourceDefinition";
+    let live = control.engine.cluster().get(&crd_mapping(), "", name).await;
+    live.map_err(|source| AirwayError::Cluster { what, source })
+}
+
+fn is_owned_by(object: &Value, uid: &str) -> bool {
+    LiveMeta::of(object).owner_references().iter().any(|owner| owner["uid"] == uid)
+}
+
+/// Serves the instances of a CRD that is there from before, so that they can be removed or go on, though the Airway is
+/// on its way out or says something that can't be done. Does nothing once instances are served.
+async fn adopt(control: &Arc<Control>, kind: &Arc<Kind>, name: &Arc<str>, object: &Value) {
+    if kind.setup().is_some() {
+        return;
+    }
+    let Ok(airway) = serde_json::from_value::<Airway>(object.clone()) else { return };
+    let uid = airway.metadata.uid.clone().unwrap_or_default();
+    let crd = match live_crd(control, name).await {
+        Ok(Some(crd)) if is_owned_by(&crd, &uid) => crd,
+        Ok(_) => return,
+        Err(error) => {
+            tracing::warn!(airway = %name, error = chain(&error), "can't see which instances there are");
+            return;
+        }
+    };
+    let Ok(served) = crd::served_kind(&crd["spec"]) else { return };
+    let mapping = instance_mapping(&served);
+    let matchers = airway.spec.resource_access_matchers.iter().collect();
+    kind.set_setup(Setup {
+        settings: settings(&airway, &mapping, &uid, matchers),
+        flight: load(control, &airway, false).await,
+        skip_admission: airway.spec.skip_admission_webhook,
+        spec: hash(&object["spec"]),
+    });
+    instances::serve(control, kind, name, &mapping, LiveMeta::of(&crd).uid(), false);
+}
+
 /// Finalizer, CRD, flight, webhook, instances. Gives what the Airway depends on.
 async fn serve(
     control: &Arc<Control>,
@@ -177,19 +220,22 @@ async fn serve(
     object: &mut Value,
 ) -> Result<Vec<Dependency>, AirwayError> {
     let airway: Airway = serde_json::from_value(object.clone()).map_err(AirwayError::Unreadable)?;
-    if airway.spec.mode == AirwayMode::Static {
-        return Err(AirwayError::Static);
-    }
+    refuse_later(&airway)?;
     let template = Value::Object(airway.spec.template.to_spec());
     let served = crd::served_kind(&template).map_err(AirwayError::Template)?;
     let definition = crd::of_airway(&airway, &template).map_err(AirwayError::Template)?;
     let matchers: Matchers = airway.spec.resource_access_matchers.iter().collect();
     hold(control, object).await?;
+    let uid = airway.metadata.uid.clone().unwrap_or_default();
+    if let Some(crd) = live_crd(control, name).await?
+        && !is_owned_by(&crd, &uid)
+    {
+        return Err(AirwayError::ForeignCrd(name.to_string()));
+    }
     let crd = apply(control, "its CustomResourceDefinition", definition).await?;
     let crd = established(control, name, crd).await?;
     let flight = load(control, &airway, false).await;
     let mapping = instance_mapping(&served);
-    let uid = airway.metadata.uid.clone().unwrap_or_default();
     let setup = Setup {
         settings: settings(&airway, &mapping, &uid, matchers),
         flight: match (&flight, kind.setup()) {
@@ -219,6 +265,17 @@ async fn serve(
             Seen::Present(Fingerprint::of(&hook)),
         ),
     ])
+}
+
+/// What this version can't do must not look as if it were done.
+pub(crate) fn refuse_later(airway: &Airway) -> Result<(), AirwayError> {
+    if airway.spec.mode == AirwayMode::Static {
+        return Err(AirwayError::Later("spec.mode \"static\""));
+    }
+    if airway.spec.wasm_urls.converter.is_some() {
+        return Err(AirwayError::Later("spec.wasmUrls.converter"));
+    }
+    Ok(())
 }
 
 fn tracked_crd(name: &str, seen: Seen) -> Dependency {

@@ -10,7 +10,7 @@ use atc_engine::release::cluster::{
     ApplyOptions, Cluster, ClusterError, ClusterOptions, EstablishError, Mapping, Propagation,
 };
 use atc_engine::release::object::{Object, ObjectError};
-use atc_engine::watch::{Cause as WakeCause, Wake, WatchHub};
+use atc_engine::watch::{Cause as WakeCause, FaultKind, Wake, WatchHealth, WatchHub};
 use atc_engine::{Engine, EngineOptions};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -114,7 +114,7 @@ pub async fn run(
         namespace: settings.service_namespace.clone(),
         port: settings.service_port,
         ca_bundle: ca,
-        username: review::own_name(client.clone(), &stop).await,
+        username: std::sync::OnceLock::new(),
     };
     let control = Arc::new(Control {
         engine,
@@ -125,7 +125,7 @@ pub async fn run(
         health: Health::default(),
         stop: stop.clone(),
     });
-    let server = tokio::spawn(webhook::serve(
+    let mut server = tokio::spawn(webhook::serve(
         control.clone(),
         settings.port,
         settings.tls.clone(),
@@ -136,11 +136,15 @@ pub async fn run(
 
     let ended = tokio::select! {
         () = stop.cancelled() => None,
-        ended = server => Some(ended),
+        ended = &mut server => Some(ended),
     };
     stop.cancel();
     let _ = tokio::time::timeout(DRAIN, worker).await;
     let _ = tokio::time::timeout(FAREWELL, farewell(&control)).await;
+    if ended.is_none() {
+        // Reviews that are under way get their answer.
+        let _ = tokio::time::timeout(FAREWELL, server).await;
+    }
     match ended {
         Some(Ok(Err(source))) => Err(AppError::Server {
             port: settings.port,
@@ -176,6 +180,8 @@ async fn start(control: Arc<Control>) {
 /// Why our own CRDs and webhooks are not there.
 #[derive(Debug, thiserror::Error)]
 enum InstallError {
+    #[error("can't ask the API server who we are")]
+    Identity(#[source] review::ReviewError),
     #[error("can't write a CustomResourceDefinition of ours as JSON")]
     Write(#[source] serde_json::Error),
     #[error("can't make an object of ours")]
@@ -188,6 +194,12 @@ enum InstallError {
 
 async fn install(control: &Control) -> Result<(), InstallError> {
     let cluster = control.engine.cluster();
+    if control.service.username.get().is_none() {
+        let name = review::own_name(cluster.client().clone())
+            .await
+            .map_err(InstallError::Identity)?;
+        let _ = control.service.username.set(name);
+    }
     let options = ApplyOptions {
         force: true,
         ..ApplyOptions::default()
@@ -340,22 +352,17 @@ async fn one(control: Arc<Control>, owner: Owner, work: Work) -> Disposition {
 impl Control {
     /// `Ok` when work can be done, else why not.
     pub(crate) fn readiness(&self, now: Instant) -> Result<(), String> {
-        let silent = self
-            .hub
-            .health()
-            .into_iter()
-            .find(|watch| watch.silence > SILENCE)
-            .map(|watch| {
-                let fault = watch.fault.map_or_else(
-                    || "no word from the API server".into(),
-                    |fault| fault.message,
-                );
-                format!(
-                    "the watch of {} has been silent for {} s: {fault}",
-                    watch.resource.group_kind,
-                    watch.silence.as_secs()
-                )
-            });
+        // One kind that can't be watched (its server, its conversion, our rights) is no reason to stop all others: only
+        // a connection that tells nothing is.
+        let lost = |watch: &WatchHealth| {
+            let reached = watch.fault.as_ref().is_some_and(|fault| fault.kind != FaultKind::Unreachable);
+            watch.silence > SILENCE && !reached
+        };
+        let silent = self.hub.health().into_iter().find(lost).map(|watch| {
+            let kind = watch.resource.group_kind;
+            let fault = watch.fault.map_or_else(|| "no word from the API server".into(), |f| f.message);
+            format!("the watch of {kind} has been silent for {} s: {fault}", watch.silence.as_secs())
+        });
         self.health.ready(now, silent)
     }
 

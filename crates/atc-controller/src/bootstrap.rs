@@ -1,5 +1,7 @@
 //! The CRDs and webhook configurations to install, as values.
 
+use std::sync::OnceLock;
+
 use atc_api::names::{GROUP, VERSION};
 use base64::Engine as _;
 use serde_json::{Value, json};
@@ -17,8 +19,8 @@ pub struct WebhookService {
     pub port: u16,
     /// PEM of the CA that signed our certificate.
     pub ca_bundle: Vec<u8>,
-    /// Our own user name: what we write is not reviewed by ourselves.
-    pub username: String,
+    /// Our own user name, once known: what we write is not reviewed by ourselves.
+    pub username: OnceLock<String>,
 }
 
 /// Name of the configuration that reviews Airways.
@@ -50,7 +52,7 @@ impl WebhookService {
     /// CEL that is false for our own writes. The name is our own by the API server's word, so another service account
     /// name is no trouble.
     fn not_ourselves(&self) -> Value {
-        let name = self.username.replace('\\', "\\\\").replace('\'', "\\'");
+        let name = self.username.get().map(String::as_str).unwrap_or_default().replace('\\', "\\\\").replace('\'', "\\'");
         json!([{"name": "not-the-atc", "expression": format!("request.userInfo.username != '{name}'")}])
     }
 

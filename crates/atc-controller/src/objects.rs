@@ -1,23 +1,28 @@
 //! Full watches of one kind: Airways, and the instances of an Airway. Upserts and removals, in order, for ever.
 //!
-//! A relist after a gap is turned into removals of what went meanwhile. Each watch has its own jittered backoff; the
-//! server ends each watch after [`WATCH_SECONDS`], so a silent connection is noticed within a minute.
+//! A list, then a watch from its version; what went in a gap is told as a removal by the next list. Each watch has its
+//! own jittered backoff. The server ends each watch after [`WATCH_SECONDS`], and a connection that says nothing for
+//! [`IDLE`] is given up, so a dead one is noticed within a minute; each renewal counts as a sign of life.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use atc_api::ResourceRef;
+use atc_engine::error::chain;
 use atc_engine::release::cluster::Mapping;
-use futures::StreamExt;
-use kube::api::{Api, DynamicObject};
+use futures::{StreamExt, TryStreamExt};
+use kube::api::{Api, DynamicObject, ListParams, WatchEvent, WatchParams};
 use kube::core::ApiResource;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::Value;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// The server ends a watch after so many seconds; the client gives up on a silent one 5 s later.
-pub(crate) const WATCH_SECONDS: u32 = 45;
+/// The server ends a watch after so many seconds.
+const WATCH_SECONDS: u32 = 45;
+/// A watch that has told nothing for so long, not even its end, is dead.
+const IDLE: Duration = Duration::from_secs(55);
+/// A page of a list may take so long.
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Objects a page of a list.
 const PAGE: u32 = 500;
 /// The first retry of a broken watch comes after this time.
@@ -33,8 +38,31 @@ pub(crate) trait Sink: Send + Sync {
     fn remove(&self, reference: &ResourceRef);
     /// A complete list has been told.
     fn synced(&self);
-    /// The watch was alive at this moment.
+    /// The API server answered at this moment.
     fn alive(&self, at: Instant);
+}
+
+/// Why a watch has to begin anew.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    #[error("can't list")]
+    List(#[source] kube::Error),
+    #[error("can't watch")]
+    Watch(#[source] kube::Error),
+    #[error("the version to go on from is too old")]
+    Expired,
+    #[error("no answer within {} s", .0.as_secs())]
+    Silent(Duration),
+}
+
+struct ObjectWatch<'a> {
+    api: Api<DynamicObject>,
+    mapping: Mapping,
+    sink: &'a dyn Sink,
+    /// What has been told as being there.
+    known: HashSet<ResourceRef>,
+    /// Where the watch goes on; `None`: a list is due.
+    version: Option<String>,
 }
 
 /// Watches all objects of a kind until cancelled.
@@ -51,63 +79,127 @@ pub(crate) async fn run(
         kind: mapping.kind.clone(),
         plural: mapping.plural.clone(),
     };
-    let api: Api<DynamicObject> = Api::all_with(client, &resource);
-    let config = watcher::Config::default()
-        .timeout(WATCH_SECONDS)
-        .page_size(PAGE);
-    let backoff = watcher::ExponentialBackoff::from(
-        backon::ExponentialBuilder::default()
-            .with_min_delay(BACKOFF_MIN)
-            .with_max_delay(BACKOFF_MAX)
-            .without_max_times()
-            .with_jitter(),
-    );
-    let mut stream = std::pin::pin!(watcher(api, config).backoff(backoff));
-    let mut known: HashSet<ResourceRef> = HashSet::new();
-    let mut listed: Option<HashSet<ResourceRef>> = None;
+    let api = Api::all_with(client, &resource);
+    let mut watch = ObjectWatch {
+        api,
+        mapping,
+        sink,
+        known: HashSet::new(),
+        version: None,
+    };
+    let mut pause = BACKOFF_MIN;
     loop {
-        let event = tokio::select! {
+        let round = tokio::select! {
             () = stop.cancelled() => return,
-            event = stream.next() => event,
+            round = watch.round() => round,
         };
-        let event = match event {
-            None => return,
-            Some(Err(error)) => {
-                tracing::warn!(kind = mapping.kind, group = mapping.group, error = %atc_engine::error::chain(&error), "watch broke, trying again");
-                continue;
+        let Err(broken) = round else {
+            pause = BACKOFF_MIN;
+            continue;
+        };
+        let (kind, group) = (&watch.mapping.kind, &watch.mapping.group);
+        tracing::warn!(kind, group, error = chain(&broken), "a watch broke, beginning anew");
+        if !matches!(broken, Broken::Silent(_)) {
+            watch.version = None;
+        }
+        let wait = pause.mul_f64(0.5 + rand::random::<f64>() / 2.0);
+        pause = (pause * 2).min(BACKOFF_MAX);
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+impl ObjectWatch<'_> {
+    /// One list where one is due, then one watch to its end.
+    async fn round(&mut self) -> Result<(), Broken> {
+        let version = match self.version.take() {
+            Some(version) => version,
+            None => self.list().await?,
+        };
+        let result = self.follow(version).await;
+        if let Err(Broken::Expired) = result {
+            // Nothing is wrong: the next round lists.
+            self.version = None;
+            return Ok(());
+        }
+        result
+    }
+
+    /// Tells all there is, and what is there no more. Gives the version of the list.
+    async fn list(&mut self) -> Result<String, Broken> {
+        let mut listed = HashSet::new();
+        let mut params = ListParams::default().limit(PAGE);
+        loop {
+            let page = timeout(LIST_TIMEOUT, self.api.list(&params))
+                .await
+                .map_err(|_| Broken::Silent(LIST_TIMEOUT))?
+                .map_err(Broken::List)?;
+            self.sink.alive(Instant::now());
+            for object in page.items {
+                if let Some((reference, value)) = told(&self.mapping, object) {
+                    listed.insert(reference.clone());
+                    self.known.insert(reference.clone());
+                    self.sink.upsert(reference, value);
+                }
             }
-            Some(Ok(event)) => event,
-        };
-        sink.alive(Instant::now());
-        match event {
-            Event::Init => listed = Some(HashSet::new()),
-            Event::InitApply(object) => {
-                if let Some((reference, value)) = told(&mapping, object) {
-                    if let Some(listed) = &mut listed {
-                        listed.insert(reference.clone());
+            match page.metadata.continue_ {
+                Some(token) if !token.is_empty() => params = params.continue_token(&token),
+                _ => {
+                    for gone in self.known.difference(&listed) {
+                        self.sink.remove(gone);
                     }
-                    known.insert(reference.clone());
-                    sink.upsert(reference, value);
+                    self.known = listed;
+                    self.sink.synced();
+                    return Ok(page.metadata.resource_version.unwrap_or_default());
                 }
             }
-            Event::InitDone => {
-                let listed = listed.take().unwrap_or_default();
-                for gone in known.difference(&listed) {
-                    sink.remove(gone);
+        }
+    }
+
+    /// Tells what changes from this version on, until the server ends the watch.
+    async fn follow(&mut self, mut version: String) -> Result<(), Broken> {
+        let params = WatchParams::default().timeout(WATCH_SECONDS);
+        let stream = timeout(LIST_TIMEOUT, self.api.watch(&params, &version))
+            .await
+            .map_err(|_| Broken::Silent(LIST_TIMEOUT))?
+            .map_err(Broken::Watch)?;
+        self.sink.alive(Instant::now());
+        let mut stream = std::pin::pin!(stream.into_stream());
+        loop {
+            let next = timeout(IDLE, stream.next()).await;
+            let event = match next {
+                Err(_) => {
+                    self.version = Some(version);
+                    return Err(Broken::Silent(IDLE));
                 }
-                known = listed;
-                sink.synced();
-            }
-            Event::Apply(object) => {
-                if let Some((reference, value)) = told(&mapping, object) {
-                    known.insert(reference.clone());
-                    sink.upsert(reference, value);
+                Ok(None) => {
+                    self.version = Some(version);
+                    return Ok(());
                 }
-            }
-            Event::Delete(object) => {
-                let reference = reference(&mapping, &object);
-                known.remove(&reference);
-                sink.remove(&reference);
+                Ok(Some(event)) => event.map_err(Broken::Watch)?,
+            };
+            self.sink.alive(Instant::now());
+            match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    version = object.metadata.resource_version.clone().unwrap_or(version);
+                    if let Some((reference, value)) = told(&self.mapping, object) {
+                        self.known.insert(reference.clone());
+                        self.sink.upsert(reference, value);
+                    }
+                }
+                WatchEvent::Deleted(object) => {
+                    version = object.metadata.resource_version.clone().unwrap_or(version);
+                    let reference = reference(&self.mapping, &object);
+                    self.known.remove(&reference);
+                    self.sink.remove(&reference);
+                }
+                WatchEvent::Bookmark(mark) => version = mark.metadata.resource_version,
+                WatchEvent::Error(status) if status.code == 410 => return Err(Broken::Expired),
+                WatchEvent::Error(status) => {
+                    return Err(Broken::Watch(kube::Error::Api(status)));
+                }
             }
         }
     }

@@ -98,20 +98,6 @@ pub enum EngineError {
         #[source]
         source: Box<RevisionError>,
     },
-    /// The same pinned location gave another module before.
-    #[error(
-        "\"{url}\" is pinned by the history of release \"{release}\": it held the module with SHA-1 {before} and now holds {now}; publish changed modules under a new version or URL"
-    )]
-    Pinned {
-        /// The location.
-        url: String,
-        /// The release.
-        release: String,
-        /// As recorded.
-        before: String,
-        /// As fetched.
-        now: String,
-    },
     /// A call to the API server failed.
     #[error("the cluster refused")]
     Cluster {

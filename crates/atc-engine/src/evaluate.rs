@@ -24,8 +24,6 @@ pub struct LoadedFlight {
     pub sha1: String,
     /// Hex SHA-256 of the module.
     pub sha256: String,
-    /// Whether the location must always hold this module: a version, not a name that moves on.
-    pub pinned: bool,
 }
 
 /// One run of a flight.
@@ -100,7 +98,6 @@ impl Engine {
             url: location.canonical(),
             sha1: artifact.sha1,
             sha256: artifact.sha256,
-            pinned: location.is_pinnable(),
         })
     }
 

@@ -160,7 +160,9 @@ impl Engine {
         if LiveMeta::of(object).is_deleting() {
             return self.remove(request.settings, object, observer).await;
         }
-        self.hold(request.settings, object).await?;
+        if !self.hold(request.settings, object).await? {
+            return Ok(InstanceReport::gone());
+        }
         let flight = match request.flight {
             Ok(flight) => flight,
             Err(why) => return Ok(InstanceReport::of(Ready::error(why), Disposition::Wait)),
@@ -172,7 +174,7 @@ impl Engine {
         {
             Ok(report) => Ok(report),
             Err((error, reads)) => {
-                observer.fail(inputs(request.settings, &reads).into());
+                observer.fail(inputs(request.settings, &reads, &memory.children).into());
                 memory.failure = Some(error.chain());
                 Ok(InstanceReport::failed(&error))
             }
@@ -189,10 +191,7 @@ impl Engine {
         let identity = Identity::of(object, &settings.mapping)?;
         let live = LiveMeta::of(object);
         if !live.finalizers().contains(&names::FINALIZER_INSTANCE) {
-            return Ok(InstanceReport {
-                gone: true,
-                ..InstanceReport::of(Ready::terminating(""), Disposition::Wait)
-            });
+            return Ok(InstanceReport::gone());
         }
         observer.begin();
         let request = MaydayRequest {
@@ -224,26 +223,31 @@ impl Engine {
         };
         Ok(InstanceReport {
             takeoff,
-            gone: true,
-            ..InstanceReport::of(Ready::terminating(""), Disposition::Wait)
+            ..InstanceReport::gone()
         })
     }
 
-    /// Sets finalizer and owner, in one call, where they are missing.
+    /// Sets finalizer and owner, in one call, where they are missing. False: the object is gone, nothing may be made.
     async fn hold(
         &self,
         settings: &InstanceSettings,
         object: &mut Value,
-    ) -> Result<(), EngineError> {
+    ) -> Result<bool, EngineError> {
+        let held = LiveMeta::of(object)
+            .finalizers()
+            .contains(&names::FINALIZER_INSTANCE);
         let edit = MetadataEdit {
             add_finalizer: Some(names::FINALIZER_INSTANCE.into()),
             add_owner: settings.owner.clone(),
             ..MetadataEdit::default()
         };
-        if let Some(stored) = self.edit(settings, object, &edit).await? {
-            *object = stored;
+        match self.edit(settings, object, &edit).await? {
+            Some(stored) => {
+                *object = stored;
+                Ok(true)
+            }
+            None => Ok(held),
         }
-        Ok(())
     }
 
     /// Flight → takeoff → children. The error comes with what was read, so that a change of it wakes the instance.
@@ -258,7 +262,7 @@ impl Engine {
         let identity =
             Identity::of(object, &settings.mapping).map_err(|error| (error, Vec::new()))?;
         let evaluated = self
-            .run_instance(settings, flight, object, observer.share())
+            .run_instance(settings, flight, object, eyes(settings, observer))
             .await
             .map_err(|error| {
                 let reads = error.reads().to_vec();
@@ -352,7 +356,6 @@ impl Engine {
             namespace: identity.home.to_owned(),
             source_url: flight.url.clone(),
             source_checksum: flight.sha1.clone(),
-            source_pinned: flight.pinned,
             decoration: Decoration {
                 release: identity.release.clone(),
                 namespace: identity.home.to_owned(),
@@ -423,6 +426,10 @@ impl Engine {
         memory: &mut InstanceMemory,
         observer: &dyn InstanceObserver,
     ) -> InstanceReport {
+        if LiveMeta::of(request.object).is_deleting() {
+            // Its status says how its removal goes.
+            return InstanceReport::of(Ready::terminating("it is being removed"), Disposition::Wait);
+        }
         let mut object = request.object.clone();
         observer.begin();
         let mut children = std::mem::take(&mut memory.children);
@@ -459,6 +466,14 @@ impl Engine {
 
 }
 
+/// Who is told of look-ups before they are made: the watches, where changes of what was looked up count.
+fn eyes(settings: &InstanceSettings, observer: &dyn InstanceObserver) -> Arc<dyn Observer> {
+    match settings.mode {
+        AirwayMode::Dynamic | AirwayMode::Subscription => observer.share(),
+        AirwayMode::Standard | AirwayMode::Static => Arc::new(NoObserver),
+    }
+}
+
 impl InstanceReport {
     fn of(ready: Ready, disposition: Disposition) -> Self {
         Self {
@@ -468,6 +483,13 @@ impl InstanceReport {
             gone: false,
             ready,
             stored: None,
+        }
+    }
+
+    fn gone() -> Self {
+        Self {
+            gone: true,
+            ..Self::of(Ready::terminating("it is gone"), Disposition::Wait)
         }
     }
 

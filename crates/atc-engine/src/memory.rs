@@ -66,12 +66,10 @@ impl AppliedChildren {
             .retain(|reference, _| keep.contains(reference));
     }
 
-    /// Forgets all: the next evaluation applies each child.
+    /// Makes the next evaluation apply each child; which they are stays known.
     pub fn clear(&self) {
-        self.0
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        let mut children = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        children.values_mut().for_each(|applied| applied.sent.clear());
     }
 }
 

@@ -47,8 +47,6 @@ pub struct TakeoffRequest {
     pub source_url: String,
     /// Hex SHA-1 of its module; empty for none.
     pub source_checksum: String,
-    /// Whether that location must always hold the same module.
-    pub source_pinned: bool,
     /// Marks, owner and scope of the children.
     pub decoration: Decoration,
     /// Take fields that another manager set.
@@ -79,6 +77,10 @@ pub struct Report {
     /// What a dry run could not judge, because its kind or namespace is in the same output.
     pub unjudged: Vec<ResourceRef>,
 }
+
+/// Records of takeoffs that did not finish, beyond which a new one first tidies up after them. Each may take 1 MiB of
+/// the cluster's store.
+const UNFINISHED_MAX: usize = 4;
 
 /// What the applies of a takeoff go by.
 struct Work<'a> {
@@ -135,6 +137,7 @@ impl Engine {
             return Ok(report);
         }
 
+        self.clear_unfinished(request, stages, memory).await?;
         let grows = draft.is_some() && !is_covered(stages, memory.history());
         report.changed = draft.is_some();
         let mut draft = draft;
@@ -280,7 +283,8 @@ impl Engine {
             source: Box::new(source),
         };
         let revisions = memory.history();
-        check_pin(request, revisions)?;
+        history::check_pin(&request.source_url, &request.source_checksum, revisions)
+            .map_err(refused)?;
         match history::active(revisions) {
             Some(active) if active.stages.same_as(stages) => return Ok(None),
             None if stages.is_empty() && revisions.is_empty() => return Ok(None),
@@ -306,6 +310,48 @@ impl Engine {
             .clone_from(&request.source_checksum);
         revision.to_secret().map_err(refused)?;
         Ok(Some(revision))
+    }
+
+    /// Takeoffs that failed again and again with ever other objects leave a record each; beyond [`UNFINISHED_MAX`] what
+    /// they alone name is removed, then they are.
+    async fn clear_unfinished(
+        &self,
+        request: &TakeoffRequest,
+        stages: &Stages,
+        memory: &mut Memory,
+    ) -> Result<(), EngineError> {
+        let (unfinished, finished): (Vec<&Revision>, Vec<&Revision>) = memory
+            .history()
+            .iter()
+            .partition(|revision| revision.head.active_at == NEVER_ACTIVE);
+        if unfinished.len() <= UNFINISHED_MAX {
+            return Ok(());
+        }
+        let wanted = finished.iter().flat_map(|revision| revision.stages.iter().cloned());
+        let wanted = Stages::new(stages.iter().cloned().chain(wanted).collect());
+        let previous: Vec<Stages> = unfinished.iter().map(|r| r.stages.clone()).collect();
+        let heads: Vec<Head> = unfinished.iter().map(|revision| revision.head.clone()).collect();
+        let us = Owner::new(&request.namespace, &request.release);
+        let owner_uid = request.decoration.owner.as_ref().map(|owner| owner.uid.as_str());
+        self.carry_out(&plan::plan(wanted, &previous, request.prune), &us, owner_uid).await?;
+        for head in heads {
+            self.drop_revision(request, &head, memory).await?;
+        }
+        Ok(())
+    }
+
+    async fn drop_revision(
+        &self,
+        request: &TakeoffRequest,
+        head: &Head,
+        memory: &mut Memory,
+    ) -> Result<(), EngineError> {
+        let deleted = self.cluster().delete_revision(head).await;
+        deleted.map_err(|source| EngineError::record(&request.release, source))?;
+        if let Some(revisions) = &mut memory.revisions {
+            revisions.retain(|revision| revision.head.secret != head.secret);
+        }
+        Ok(())
     }
 
     /// Records a revision that is not active yet, unless it is there from an earlier try.
@@ -498,32 +544,9 @@ impl Engine {
             .map(|revision| revision.head.clone())
             .collect();
         for head in beyond {
-            let deleted = self.cluster().delete_revision(&head).await;
-            deleted.map_err(|source| EngineError::record(&request.release, source))?;
-            if let Some(revisions) = &mut memory.revisions {
-                revisions.retain(|revision| revision.head.secret != head.secret);
-            }
+            self.drop_revision(request, &head, memory).await?;
         }
         Ok(())
-    }
-}
-
-/// A location that must always hold the same module may not hold another one than the history says.
-fn check_pin(request: &TakeoffRequest, revisions: &[Revision]) -> Result<(), EngineError> {
-    let moved = |head: &Head| {
-        head.source_url == request.source_url && head.source_checksum != request.source_checksum
-    };
-    match revisions
-        .iter()
-        .find(|revision| request.source_pinned && moved(&revision.head))
-    {
-        None => Ok(()),
-        Some(revision) => Err(EngineError::Pinned {
-            url: request.source_url.clone(),
-            release: request.release.clone(),
-            before: revision.head.source_checksum.clone(),
-            now: request.source_checksum.clone(),
-        }),
     }
 }
 

@@ -1,13 +1,13 @@
 //! The review of an Airway: its template gives a CRD that the API server would take, and its flight can be had.
 
-use atc_api::{Airway, AirwayMode};
+use atc_api::Airway;
 use atc_engine::error::chain;
 use atc_engine::release::cluster::{ApplyOptions, LiveMeta};
 use atc_engine::release::object::Object;
 use serde_json::Value;
 
 use super::review::{Decision, Request, is_internal};
-use crate::airway::{AirwayError, load};
+use crate::airway::{load, refuse_later};
 use crate::control::Control;
 use crate::crd;
 
@@ -29,9 +29,7 @@ pub(crate) async fn decide(control: &Control, request: &Request) -> Decision {
 async fn check(control: &Control, object: &Value) -> Result<(), String> {
     let airway: Airway = serde_json::from_value(object.clone())
         .map_err(|error| format!("this Airway can't be read: {error}"))?;
-    if airway.spec.mode == AirwayMode::Static {
-        return Err(AirwayError::Static.to_string());
-    }
+    refuse_later(&airway).map_err(|error| chain(&error))?;
     let template = Value::Object(airway.spec.template.to_spec());
     let mut definition = crd::of_airway(&airway, &template).map_err(|error| chain(&error))?;
     if let Some(metadata) = definition["metadata"].as_object_mut() {

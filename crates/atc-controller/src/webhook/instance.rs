@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use atc_api::names;
 use atc_engine::instance::release_name;
 use atc_engine::release::cluster::LiveMeta;
 
@@ -31,6 +32,11 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
             "Airway \"{airway}\" is not served yet; try again in a moment"
         ));
     };
+    if let Some(name) = overridden(request) {
+        return Decision::invalid(format!(
+            "annotation \"{name}\" is not part of this version; it is refused rather than passed over"
+        ));
+    }
     if setup.skip_admission {
         return Decision::Allow;
     }
@@ -73,6 +79,19 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
             limit.as_secs_f64()
         )),
     }
+}
+
+/// An override annotation that this write sets or changes.
+fn overridden(request: &Request) -> Option<&'static str> {
+    let value = |object: &serde_json::Value, name: &str| {
+        object["metadata"]["annotations"][name].as_str().map(str::to_owned)
+    };
+    [names::ANNOTATION_OVERRIDE_FLIGHT, names::ANNOTATION_OVERRIDE_MODE]
+        .into_iter()
+        .find(|name| {
+            let now = value(&request.object, name);
+            now.is_some() && now != value(&request.old_object, name)
+        })
 }
 
 /// Admission sees what the watches show, and touches nothing there.

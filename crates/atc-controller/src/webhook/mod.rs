@@ -18,7 +18,8 @@ pub(crate) mod airway;
 pub(crate) mod instance;
 pub(crate) mod review;
 
-use review::{Decision, Review};
+use atc_engine::release::cluster::LiveMeta;
+use review::{Decision, Review, is_internal};
 
 /// Bytes of a request: an AdmissionReview holds two objects of the store's limit (1.5 MiB each in etcd, more as JSON),
 /// about 6 MiB at most.
@@ -66,9 +67,18 @@ async fn review_airway(
     answer(&review, &decision)
 }
 
+/// What is stored from before may be let go; nothing new is taken.
 async fn review_flight(Json(review): Json<Review>) -> Response {
-    let words = "Flight and ClusterFlight are not part of this version of the Air Traffic Controller; use an Airway";
-    answer(&review, &Decision::invalid(words))
+    let request = &review.request;
+    let leaving = LiveMeta::of(&request.object).is_deleting();
+    let decision = if leaving || is_internal(&request.old_object, &request.object) {
+        Decision::Allow
+    } else {
+        Decision::invalid(
+            "Flight and ClusterFlight are not part of this version of the Air Traffic Controller; use an Airway",
+        )
+    };
+    answer(&review, &decision)
 }
 
 async fn review_instance(

@@ -1,14 +1,15 @@
 //! What an instance depends on, by its mode: what was looked up, its children, and what their readiness rests on.
 
-use atc_access::{Observed, Read};
+use atc_access::{Observed, Read, ReadKind};
 use atc_api::AirwayMode;
 use atc_watch::{Dependencies, Dependency, Effect, Fingerprint, Role, Seen, SelectionDependency, Target};
 
 use super::{InstanceMemory, InstanceSettings};
+use crate::children::Child;
 
 /// What the instance depends on, by its mode.
 pub(super) fn dependencies(settings: &InstanceSettings, memory: &InstanceMemory) -> Dependencies {
-    let mut all = Dependencies::from(inputs(settings, &memory.reads));
+    let mut all = Dependencies::from(inputs(settings, &memory.reads, &memory.children));
     let drift = if settings.mode == AirwayMode::Dynamic {
         Effect::Evaluate
     } else {
@@ -40,8 +41,13 @@ pub(super) fn dependencies(settings: &InstanceSettings, memory: &InstanceMemory)
     all
 }
 
-/// What was looked up, where its changes count.
-pub(super) fn inputs(settings: &InstanceSettings, reads: &[Read]) -> Vec<Dependency> {
+/// What was looked up, where its changes count. What was absent and is covered by no matcher counts only if the flight
+/// then made it.
+pub(super) fn inputs(
+    settings: &InstanceSettings,
+    reads: &[Read],
+    children: &[Child],
+) -> Vec<Dependency> {
     if !matches!(
         settings.mode,
         AirwayMode::Dynamic | AirwayMode::Subscription
@@ -63,7 +69,11 @@ pub(super) fn inputs(settings: &InstanceSettings, reads: &[Read]) -> Vec<Depende
             } => Seen::Present(Fingerprint::bare(uid, resource_version)),
         },
     };
-    reads.iter().map(dependency).collect()
+    let counts = |read: &&Read| {
+        read.kind != ReadKind::Candidate
+            || children.iter().any(|child| child.target.reference == read.target)
+    };
+    reads.iter().filter(counts).map(dependency).collect()
 }
 
 fn version_of(api_version: &str) -> &str {

@@ -12,7 +12,8 @@ use crate::status;
 const STALE_TRIES: usize = 5;
 
 impl Engine {
-    /// Edits finalizers and owners, on the newest state when ours is old.
+    /// Edits finalizers and owners, on the newest state when ours is old. `None`: nothing was to be changed, or the object
+    /// is gone or another one.
     pub(super) async fn edit(
         &self,
         settings: &InstanceSettings,
@@ -20,13 +21,15 @@ impl Engine {
         edit: &MetadataEdit,
     ) -> Result<Option<Value>, EngineError> {
         let mut live = LiveMeta::of(object);
-        for _ in 0..STALE_TRIES {
+        let mut tries = 1;
+        loop {
             match self
                 .cluster()
                 .edit_metadata(&settings.mapping, &live, edit)
                 .await
             {
-                Err(error) if error.kind() == ErrorKind::Stale => {
+                Err(error) if error.kind() == ErrorKind::Stale && tries < STALE_TRIES => {
+                    tries += 1;
                     let now = self
                         .cluster()
                         .metadata(&settings.mapping, live.namespace(), live.name())
@@ -39,7 +42,6 @@ impl Engine {
                 other => return other.map_err(EngineError::cluster),
             }
         }
-        Ok(None)
     }
 
     /// Status last, once, and only when it says something else than what is stored.
