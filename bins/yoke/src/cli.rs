@@ -1,0 +1,279 @@
+//! The command line's words: commands, flags, defaults, and what a wrong use of them gives.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use atc_engine::api::GoDuration;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::argv;
+
+/// Exit code of an error.
+pub(crate) const EXIT_ERROR: u8 = 1;
+/// Exit code of a flag that is unknown or has a wrong value, and of a command that this version lacks.
+pub(crate) const EXIT_USAGE: u8 = 2;
+
+/// Where the help lists flags of every command.
+const GLOBAL: &str = "Options of every command";
+
+/// Commands that the existing tool has and this version does not.
+const LATER: [&str; 17] = [
+    "descent",
+    "down",
+    "restore",
+    "blackbox",
+    "inspect",
+    "turbulence",
+    "drift",
+    "diff",
+    "stow",
+    "push",
+    "unlatch",
+    "unlock",
+    "schematics",
+    "meta",
+    "sign",
+    "verify",
+    "atc",
+];
+
+/// Make releases of what WebAssembly flights print.
+#[derive(Debug, Parser)]
+#[command(
+    name = "yoke",
+    bin_name = "yoke",
+    after_help = "Flags may be written with one dash or with two, and may stand before or after the arguments.",
+    disable_help_subcommand = true,
+    args_override_self = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    max_term_width = 120
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Path of the kubeconfig. Default: the files that $KUBECONFIG lists, else ~/.kube/config
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL)]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig. Default: its current one
+    #[arg(long, global = true, value_name = "NAME", help_heading = GLOBAL)]
+    pub(crate) kube_context: Option<String>,
+    /// Print timings to stderr
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    pub(crate) debug: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make the cluster hold what a flight, or standard input, says
+    #[command(visible_aliases = ["up", "apply"])]
+    Takeoff(Box<Takeoff>),
+    /// Remove a release: its resources and its history
+    #[command(visible_alias = "delete")]
+    Mayday(Mayday),
+    /// Print the versions
+    Version,
+}
+
+/// Arguments of `takeoff`.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own on the command line"
+)]
+#[derive(Debug, Args)]
+pub(crate) struct Takeoff {
+    /// Name of the release
+    #[arg(value_name = "RELEASE")]
+    pub(crate) release: String,
+    /// Path or URL (file://, http://, https://) of the flight. Without it standard input holds the resources
+    #[arg(value_name = "FLIGHT")]
+    pub(crate) flight: Option<String>,
+    /// Arguments of the flight
+    #[arg(last = true, value_name = "ARGS")]
+    pub(crate) args: Vec<String>,
+
+    /// Namespace of the release. Default: that of the kubeconfig's context, else `default`
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+    /// Create the namespace of the release if there is none, and wait until it is active
+    #[arg(long)]
+    pub(crate) create_namespace: bool,
+    /// Allow resources outside the namespace of the release
+    #[arg(long)]
+    pub(crate) cross_namespace: bool,
+
+    /// Print the flight's output as it is, and stop
+    #[arg(long)]
+    pub(crate) stdout: bool,
+    /// Write each resource to a YAML file in this folder, or all of them to stdout if it is `-`, and stop
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print how the resources differ from those of the active revision, and stop
+    #[arg(long)]
+    pub(crate) diff_only: bool,
+    /// Lines around each difference
+    #[arg(long, value_name = "LINES", default_value_t = 4)]
+    pub(crate) context: i64,
+    /// Colour the differences. Default: if stdout is a terminal
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub(crate) color: Option<bool>,
+    /// Only ask the API server whether it would take the resources
+    #[arg(long)]
+    pub(crate) dry: bool,
+    /// Do not ask first
+    #[arg(long)]
+    pub(crate) skip_dry_run: bool,
+
+    /// Take fields that other field managers set
+    #[arg(long)]
+    pub(crate) force_conflicts: bool,
+    /// Take resources that belong to nobody or to another release
+    #[arg(long)]
+    pub(crate) force_ownership: bool,
+    /// Hold the lock of the release meanwhile (not part of this version yet)
+    #[arg(long, hide = true)]
+    pub(crate) lock: bool,
+    /// Delete CRDs and Namespaces that are no longer in the output, instead of letting them go
+    #[arg(long)]
+    pub(crate) remove_all: bool,
+    /// Delete CRDs that are no longer in the output, and all resources of their kinds
+    #[arg(long)]
+    pub(crate) remove_crds: bool,
+    /// Delete Namespaces that are no longer in the output, and all that is in them
+    #[arg(long)]
+    pub(crate) remove_namespaces: bool,
+    /// Revisions to keep; 0 or less keeps all
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub(crate) history_cap: i64,
+
+    /// How long to wait until the resources of the last stage are ready; 0 does not wait
+    #[arg(long, value_name = "DURATION", default_value = "0")]
+    pub(crate) wait: GoDuration,
+    /// Longest pause between two looks at resources that are waited for
+    #[arg(long, value_name = "DURATION", default_value = "5s")]
+    pub(crate) poll: GoDuration,
+
+    /// Allow the flight to look resources of its release up in the cluster
+    #[arg(long)]
+    pub(crate) cluster_access: bool,
+    /// With -cluster-access, other resources that the flight may read: `[namespace/]Kind.group[:name]`, `*` for any;
+    /// several with commas or several times
+    #[arg(long, value_name = "MATCHER")]
+    pub(crate) resource_access: Vec<String>,
+    /// Memory of the flight in MiB; 0 for 4 GiB
+    #[arg(long, value_name = "MIB", default_value_t = 128)]
+    pub(crate) max_memory_mib: u64,
+    /// Time limit of the flight; 0 for 10s, negative for none
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    pub(crate) timeout: GoDuration,
+    /// SHA-256 that the unpacked module must have
+    #[arg(long, value_name = "HEX")]
+    pub(crate) checksum: Option<String>,
+    /// Folder in which downloaded and compiled modules are kept. Default: nowhere
+    #[arg(long, value_name = "DIR")]
+    pub(crate) compilation_cache: Option<PathBuf>,
+    /// Allow registries without TLS, or with a certificate that is not trusted
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Key file, or folder of keys, one of which must have signed the module (not part of this version yet)
+    #[arg(long, value_name = "PATH", hide = true)]
+    pub(crate) verify: Option<PathBuf>,
+    /// Use the cluster's own rules of readiness (not part of this version yet)
+    #[arg(long, hide = true)]
+    pub(crate) load_custom_readiness: bool,
+}
+
+/// Arguments of `mayday`.
+#[derive(Debug, Args)]
+pub(crate) struct Mayday {
+    /// Name of the release
+    #[arg(value_name = "RELEASE")]
+    pub(crate) release: String,
+    /// Namespace of the release. Default: that of the kubeconfig's context, else `default`
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+    /// Delete CRDs and Namespaces of the release too, instead of letting them go
+    #[arg(long)]
+    pub(crate) remove_all: bool,
+    /// Delete CRDs of the release too, and all resources of their kinds
+    #[arg(long)]
+    pub(crate) remove_crds: bool,
+    /// Delete Namespaces of the release too, and all that is in them
+    #[arg(long)]
+    pub(crate) remove_namespaces: bool,
+}
+
+/// Parses the arguments, the program's name first.
+///
+/// # Errors
+/// What to print, and the exit code: 0 for help that was asked for.
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Misuse> {
+    let mut command = Cli::command();
+    command.build();
+    let args = argv::normalize(args, &command);
+    Cli::command()
+        .try_get_matches_from(args)
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+        .map_err(Misuse::from)
+}
+
+/// Arguments that are no command, or ask for help.
+#[derive(Debug)]
+pub(crate) struct Misuse {
+    error: clap::Error,
+    /// The exit code.
+    pub(crate) code: u8,
+}
+
+impl Misuse {
+    /// Prints help to stdout, all else to stderr. A closed stream is no matter.
+    pub(crate) fn print(&self) {
+        let _ = self.error.print();
+    }
+}
+
+impl From<clap::Error> for Misuse {
+    fn from(error: clap::Error) -> Self {
+        let said = |kind| match error.get(kind) {
+            Some(ContextValue::String(text)) => text.as_str(),
+            Some(ContextValue::Strings(texts)) => texts.first().map_or("", String::as_str),
+            _ => "",
+        };
+        let of_a_flag = said(ContextKind::InvalidArg).starts_with('-');
+        let code = match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => 0,
+            ErrorKind::InvalidSubcommand
+                if LATER.contains(&said(ContextKind::InvalidSubcommand)) =>
+            {
+                let words = format!(
+                    "\"{}\" is not part of this version yet\n",
+                    said(ContextKind::InvalidSubcommand)
+                );
+                return Self {
+                    error: clap::Error::raw(ErrorKind::InvalidSubcommand, words),
+                    code: EXIT_USAGE,
+                };
+            }
+            ErrorKind::MissingRequiredArgument
+            | ErrorKind::MissingSubcommand
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+            | ErrorKind::InvalidSubcommand
+            | ErrorKind::InvalidUtf8 => EXIT_ERROR,
+            _ if of_a_flag => EXIT_USAGE,
+            _ => EXIT_ERROR,
+        };
+        Self { error, code }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Defaults, and the exit codes of wrong use.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::CommandFactory as _;
+
+use super::{Cli, Command, LATER, Misuse, Takeoff, parse};
+
+fn typed(words: &str) -> Result<Cli, Misuse> {
+    parse(
+        std::iter::once("yoke")
+            .chain(words.split_whitespace())
+            .map(OsString::from),
+    )
+}
+
+fn takeoff(words: &str) -> Takeoff {
+    match typed(&format!("takeoff {words}")).expect("parses").command {
+        Command::Takeoff(takeoff) => *takeoff,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_description_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn defaults() {
+    let t = takeoff("r");
+    assert_eq!((t.release.as_str(), t.flight, t.args.len()), ("r", None, 0));
+    assert_eq!(
+        (t.context, t.color, t.history_cap, t.max_memory_mib),
+        (4, None, 10, 128)
+    );
+    assert!(t.wait.is_zero());
+    assert_eq!(t.poll.positive(), Some(Duration::from_secs(5)));
+    assert_eq!(t.timeout.positive(), Some(Duration::from_secs(10)));
+    assert!(
+        !(t.stdout || t.dry || t.skip_dry_run || t.force_conflicts || t.force_ownership || t.lock)
+    );
+    assert!(
+        !(t.create_namespace || t.cross_namespace || t.cluster_access || t.insecure || t.diff_only)
+    );
+    assert!(!(t.load_custom_readiness || t.remove_all || t.remove_crds || t.remove_namespaces));
+    assert!(
+        t.resource_access.is_empty()
+            && t.out.is_none()
+            && t.checksum.is_none()
+            && t.verify.is_none()
+    );
+    assert!(t.namespace.is_none() && t.compilation_cache.is_none());
+}
+
+#[test]
+fn values_reach_their_fields() {
+    let t = takeoff(
+        "-timeout -1s -history-cap -1 -context -2 r f.wasm -resource-access a,b -resource-access=c -- -x --y=z",
+    );
+    assert!(t.timeout.is_negative());
+    assert_eq!((t.history_cap, t.context), (-1, -2));
+    assert_eq!(t.resource_access, ["a,b", "c"]);
+    assert_eq!(
+        (t.flight.as_deref(), t.args.as_slice()),
+        (Some("f.wasm"), &["-x".to_owned(), "--y=z".to_owned()][..])
+    );
+    let t = takeoff("-dry -dry=false -color=false -namespace a -namespace b r");
+    assert!(!t.dry);
+    assert_eq!((t.color, t.namespace.as_deref()), (Some(false), Some("b")));
+    let cli = typed("-debug -kubeconfig a mayday -kubeconfig b -kube-context c r").expect("parses");
+    assert!(cli.global.debug);
+    assert_eq!(cli.global.kubeconfig.as_deref(), Some("b".as_ref()));
+    assert_eq!(cli.global.kube_context.as_deref(), Some("c"));
+}
+
+#[test]
+fn codes() {
+    for (words, code, said) in [
+        ("-h", 0, "Usage"),
+        ("--help", 0, "Usage"),
+        ("takeoff -h", 0, "resource-access"),
+        ("takeoff -help", 0, "resource-access"),
+        ("mayday -h", 0, "remove-crds"),
+        ("version -h", 0, "Usage"),
+        ("takeoff -no-such-flag", 2, "--no-such-flag"),
+        ("takeoff r -no-such-flag", 2, "--no-such-flag"),
+        ("mayday -no-such-flag r", 2, "--no-such-flag"),
+        ("-no-such-flag takeoff r", 2, "--no-such-flag"),
+        ("takeoff -wait soon r", 2, "soon"),
+        ("takeoff -wait", 2, "--wait"),
+        ("takeoff r -wait", 2, "--wait"),
+        ("takeoff -dry=perhaps r", 2, "--dry"),
+        ("takeoff -color=perhaps r", 2, "perhaps"),
+        ("takeoff -history-cap many r", 2, "many"),
+        ("takeoff -max-memory-mib -1 r", 2, "-1"),
+        ("takeoff", 1, "RELEASE"),
+        ("mayday", 1, "RELEASE"),
+        ("mayday r extra", 1, "extra"),
+        ("takeoff r f extra", 1, "extra"),
+        ("fly", 1, "fly"),
+        ("", 1, "Usage"),
+    ] {
+        let misuse = typed(words).expect_err(words);
+        let text = misuse.error.to_string();
+        assert_eq!(misuse.code, code, "{words:?}: {text}");
+        assert!(text.contains(said), "{words:?}: {text}");
+        assert_eq!(misuse.error.use_stderr(), code != 0, "{words:?}");
+    }
+}
+
+#[test]
+fn what_comes_later_says_so_and_is_not_offered() {
+    let help = Cli::command().render_long_help().to_string();
+    for word in LATER {
+        let misuse = typed(&format!("{word} -wait 5s r 1")).expect_err(word);
+        assert_eq!(misuse.code, 2);
+        let text = misuse.error.to_string();
+        assert!(
+            text.contains(&format!("\"{word}\" is not part of this version yet")),
+            "{text}"
+        );
+        assert!(!help.contains(&format!(" {word} ")), "{word} in {help}");
+    }
+}
+
+/// The reference in `docs/cli.md` is what the parser knows. `UPDATE_DOCS=1` writes it anew.
+#[test]
+fn the_reference_is_current() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+    let stored = std::fs::read_to_string(path).expect("docs/cli.md");
+    let mut wanted = stored.clone();
+    let root = Cli::command();
+    let sections = [("global", Some(&root)), ("takeoff", root.find_subcommand("takeoff")), ("mayday", root.find_subcommand("mayday"))];
+    for (name, command) in sections {
+        let (begin, end) = (format!("<!-- begin {name} -->\n"), format!("<!-- end {name} -->"));
+        let start = wanted.find(&begin).expect(name) + begin.len();
+        let stop = wanted.find(&end).expect(name);
+        wanted.replace_range(start..stop, &table(command.expect(name)));
+    }
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, &wanted).expect("docs/cli.md");
+    } else {
+        assert!(stored == wanted, "docs/cli.md is not current: run this test with UPDATE_DOCS=1");
+    }
+}
+
+/// The flags of a command as a Markdown table.
+fn table(command: &clap::Command) -> String {
+    let mut table = String::from("| flag | default | meaning |\n| --- | --- | --- |\n");
+    let flags = command.get_arguments().filter(|arg| arg.get_long().is_some() && !arg.is_hide_set());
+    for flag in flags {
+        let name = flag.get_long().expect("a flag");
+        let value = flag.get_value_names().filter(|_| flag.get_action().takes_values()).and_then(|names| names.first());
+        let value = value.map(|value| if flag.is_require_equals_set() { format!("[={value}]") } else { format!(" {value}") });
+        let default = flag.get_default_values().first().map(|default| default.to_string_lossy().into_owned());
+        let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+        let (default, value) = (default.filter(|default| default != "false").unwrap_or_default(), value.unwrap_or_default());
+        table.push_str(&format!("| `-{name}{value}` | {default} | {} |\n", help.replace('|', "\\|")));
+    }
+    table
+}

@@ -1,0 +1,198 @@
+//! `yoke takeoff`: what a flight or stdin says → printed, written to files, compared, or brought about in the cluster.
+
+mod flight;
+mod namespace;
+mod out;
+mod ready;
+
+use std::time::Instant;
+
+use anyhow::{Context as _, bail};
+use atc_engine::api::names;
+use atc_engine::release::cluster::Cluster;
+use atc_engine::release::decorate::Decoration;
+use atc_engine::release::desired;
+use atc_engine::release::drift::{self, DiffOptions};
+use atc_engine::release::history;
+use atc_engine::release::object::Stages;
+use atc_engine::release::plan::PruneOptions;
+use atc_engine::{DryRun, Engine, EngineOptions, Memory, NoObserver, Report, TakeoffRequest};
+
+use crate::cli::{Global, Takeoff};
+use crate::connect::{self, Need};
+use crate::{output, render};
+use flight::Printed;
+
+/// Does it, up to where the flags say to stop.
+pub(crate) async fn run(global: &Global, args: &Takeoff) -> anyhow::Result<()> {
+    check(args)?;
+    let shows_only = args.stdout || args.out.is_some();
+    let need = if shows_only && !args.cluster_access {
+        Need::Nothing
+    } else {
+        Need::Cluster
+    };
+    let connection = connect::connect(global, args.namespace.as_deref(), need).await?;
+    let namespace = connection.namespace;
+    let engine = Engine::new(
+        connection.cluster,
+        EngineOptions {
+            cache_dir: args.compilation_cache.clone(),
+            ..EngineOptions::default()
+        },
+    )?;
+
+    let printed = flight::run(&engine, args, &namespace).await?;
+    if args.stdout {
+        return output::write(printed.bytes).await;
+    }
+    if let Some(out) = &args.out {
+        let stages = desired::parse(&printed.bytes).context("the resources cannot be read")?;
+        return out::write(out, &args.release, &stages).await;
+    }
+
+    let decoration = Decoration {
+        release: args.release.clone(),
+        namespace: namespace.clone(),
+        managed_by: names::MANAGED_BY_YOKE.to_owned(),
+        cross_namespace: args.cross_namespace,
+        ..Decoration::default()
+    };
+    let prepared = engine.prepare(&printed.bytes, None, &decoration).await?;
+    if args.diff_only {
+        return diff(engine.cluster(), args, &namespace, &prepared.stages).await;
+    }
+    // A dry run writes nothing.
+    if args.create_namespace && !args.dry {
+        namespace::ensure(engine.cluster(), &namespace).await?;
+    }
+    let started = Instant::now();
+    let request = request(args, &namespace, &printed, decoration);
+    let report = engine
+        .takeoff(&request, &prepared, &mut Memory::default(), &NoObserver)
+        .await?;
+    tracing::debug!(elapsed_ms = started.elapsed().as_millis(), "takeoff");
+    tell(args, &namespace, &prepared.stages, &report);
+    match args.wait.positive() {
+        Some(limit) if !args.dry => ready::wait(engine.cluster(), args, &prepared.stages, limit).await,
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what cannot be meant, and what this version lacks.
+fn check(args: &Takeoff) -> anyhow::Result<()> {
+    super::check_release(&args.release)?;
+    for (given, flag) in [
+        (args.lock, "-lock"),
+        (args.verify.is_some(), "-verify"),
+        (args.load_custom_readiness, "-load-custom-readiness"),
+    ] {
+        if given {
+            bail!("{flag} is not part of this version yet");
+        }
+    }
+    if args.dry && args.skip_dry_run {
+        bail!("-dry and -skip-dry-run together do nothing");
+    }
+    if args.flight.is_none() && args.checksum.is_some() {
+        bail!("-checksum is that of a flight, and none is given");
+    }
+    if args.flight.is_none() && !args.args.is_empty() {
+        bail!("what follows -- goes to a flight, and none is given");
+    }
+    if !args.cluster_access && !args.resource_access.is_empty() {
+        render::warning("-resource-access does nothing without -cluster-access");
+    }
+    Ok(())
+}
+
+fn request(
+    args: &Takeoff,
+    namespace: &str,
+    printed: &Printed,
+    decoration: Decoration,
+) -> TakeoffRequest {
+    TakeoffRequest {
+        release: args.release.clone(),
+        namespace: namespace.to_owned(),
+        source_url: printed.url.clone(),
+        source_checksum: printed.sha1.clone(),
+        decoration,
+        force_conflicts: args.force_conflicts,
+        force_ownership: args.force_ownership,
+        dry_run: match (args.dry, args.skip_dry_run) {
+            (true, _) => DryRun::Only,
+            (false, true) => DryRun::Skip,
+            (false, false) => DryRun::First,
+        },
+        prune: PruneOptions {
+            crds: args.remove_crds || args.remove_all,
+            namespaces: args.remove_namespaces || args.remove_all,
+        },
+        history_cap: usize::try_from(args.history_cap)
+            .ok()
+            .filter(|cap| *cap > 0),
+    }
+}
+
+/// Prints how the next state differs from the active revision; nothing where it does not.
+async fn diff(
+    cluster: &Cluster,
+    args: &Takeoff,
+    namespace: &str,
+    next: &Stages,
+) -> anyhow::Result<()> {
+    let heads = cluster.revisions(&args.release, namespace).await?;
+    let active = match history::active(&heads) {
+        Some(head) => cluster.revision(head).await?,
+        None => None,
+    };
+    let current = active.map(|revision| revision.stages).unwrap_or_default();
+    let options = DiffOptions {
+        // A negative number of lines is none.
+        context: usize::try_from(args.context).unwrap_or_default(),
+        colour: args.color.unwrap_or_else(|| {
+            render::coloured(std::io::IsTerminal::is_terminal(&std::io::stdout()))
+        }),
+        ..DiffOptions::default()
+    };
+    let text = drift::diff(&current, next, &options)?;
+    if text.is_empty() {
+        render::message(format!(
+            "{} would not change",
+            super::named(&args.release, namespace)
+        ));
+    }
+    output::write(text).await
+}
+
+/// Says what was done.
+fn tell(args: &Takeoff, namespace: &str, stages: &Stages, report: &Report) {
+    let release = super::named(&args.release, namespace);
+    let resources = super::counted(stages.count());
+    if args.dry {
+        if !report.unjudged.is_empty() {
+            let names: Vec<String> = report.unjudged.iter().map(ToString::to_string).collect();
+            render::warning(format!(
+                "the API server could not judge {}: kind or namespace come with the same output",
+                names.join(", ")
+            ));
+        }
+        render::message(format!(
+            "dry run of {release}: the API server would take {resources}"
+        ));
+    } else if report.changed {
+        let pruned = match report.pruned.len() {
+            0 => String::new(),
+            pruned => format!(", {} deleted", super::counted(pruned)),
+        };
+        render::message(format!(
+            "{release} took off: {resources} applied{pruned}{}",
+            super::let_go(&report.orphaned)
+        ));
+    } else {
+        render::warning(format!(
+            "{release} is as it was: {resources} applied again, no new revision"
+        ));
+    }
+}

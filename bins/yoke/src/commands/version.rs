@@ -1,0 +1,55 @@
+//! `yoke version`: our own version, the one that flights see, and those of the parts that matter to them.
+
+use atc_engine::api::names;
+
+use crate::output;
+
+/// Majors that the workspace allows; a test holds them against its manifest.
+const WASMTIME: &str = "48";
+const KUBE: &str = "5.0";
+
+/// Prints them to stdout.
+pub(crate) async fn run() -> anyhow::Result<()> {
+    output::write(table()).await
+}
+
+fn table() -> String {
+    let rows = [
+        ("yoke", env!("CARGO_PKG_VERSION")),
+        ("seen by flights", names::HOST_VERSION),
+        ("wasmtime", WASMTIME),
+        ("kube", KUBE),
+    ];
+    let width = rows
+        .iter()
+        .map(|(name, _)| name.len())
+        .max()
+        .unwrap_or_default();
+    rows.iter()
+        .map(|(name, version)| format!("{name:width$}  {version}\n"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_as_the_workspace_has_it() {
+        let manifest =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
+                .expect("manifest");
+        for (name, version) in [("wasmtime", WASMTIME), ("kube", KUBE)] {
+            assert!(
+                manifest.contains(&format!("\n{name} = {{ version = \"{version}\"")),
+                "{name} {version}"
+            );
+        }
+        let table = table();
+        assert_eq!(table.lines().count(), 4);
+        assert!(
+            table.starts_with(&format!("yoke             {}\n", env!("CARGO_PKG_VERSION"))),
+            "{table}"
+        );
+    }
+}

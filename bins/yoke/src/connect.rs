@@ -1,0 +1,170 @@
+//! From flags and environment to a cluster and the namespace to work in.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use atc_engine::release::cluster::{self, Cluster, ClusterOptions};
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+use crate::cli::Global;
+
+/// The namespace where neither a flag nor the kubeconfig's context names one.
+const DEFAULT_NAMESPACE: &str = "default";
+/// Where a command that needs no cluster is connected to: nothing can listen there.
+const NOWHERE: &str = "http://127.0.0.1:1";
+
+/// A cluster and a place in it.
+pub(crate) struct Connection {
+    /// The cluster. Nothing has been asked of it yet.
+    pub(crate) cluster: Cluster,
+    /// The namespace of the flag, else of the context, else `default`.
+    pub(crate) namespace: String,
+}
+
+/// Whether a command talks to the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// It does.
+    Cluster,
+    /// It does not, and works without any kubeconfig. No plugin for credentials is started either.
+    Nothing,
+}
+
+/// Finds the cluster. Nothing is sent yet.
+pub(crate) async fn connect(
+    global: &Global,
+    namespace: Option<&str>,
+    need: Need,
+) -> anyhow::Result<Connection> {
+    let config = match (read(global)?, need) {
+        (Some(kubeconfig), _) => {
+            let options = KubeConfigOptions {
+                context: global.kube_context.clone(),
+                ..KubeConfigOptions::default()
+            };
+            let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+            Some(config.context("the kubeconfig cannot be used")?)
+        }
+        (None, _)
+            if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
+                && global.kube_context.is_none() =>
+        {
+            Some(
+                Config::incluster()
+                    .context("there is no kubeconfig, and the pod's own account cannot be used")?,
+            )
+        }
+        (None, Need::Nothing) if global.kube_context.is_none() => None,
+        (None, _) => bail!(
+            "there is no kubeconfig: neither -kubeconfig nor $KUBECONFIG names a file, and ~/.kube/config does not exist"
+        ),
+    };
+    let of_context = config
+        .as_ref()
+        .map(|config| config.default_namespace.clone());
+    let namespace = namespace
+        .map(str::to_owned)
+        .filter(|name| !name.is_empty())
+        .or(of_context.filter(|name| !name.is_empty()))
+        .unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
+    let config = match (config, need) {
+        (Some(config), Need::Cluster) => config,
+        _ => Config::new(NOWHERE.parse().context("no address")?),
+    };
+    tracing::debug!(
+        server = config.cluster_url.authority().map(|authority| authority
+            .as_str()
+            .rsplit('@')
+            .next()
+            .unwrap_or_default()),
+        namespace,
+        "cluster"
+    );
+    let client = cluster::client(config).context("cannot set up the client of the cluster")?;
+    Ok(Connection {
+        cluster: Cluster::new(client, ClusterOptions::default()),
+        namespace,
+    })
+}
+
+/// The kubeconfig: of the flag (which must be there), of `$KUBECONFIG` (those files of its list that are there, merged),
+/// else of the home folder. `None` where there is none, or an empty one.
+fn read(global: &Global) -> anyhow::Result<Option<Kubeconfig>> {
+    if let Some(path) = global
+        .kubeconfig
+        .as_deref()
+        .filter(|path| !path.as_os_str().is_empty())
+    {
+        return Ok(Some(one(path)?));
+    }
+    let mut merged: Option<Kubeconfig> = None;
+    for path in paths(std::env::var_os("KUBECONFIG"), std::env::var_os("HOME")) {
+        if matches!(path.try_exists(), Ok(false)) {
+            continue;
+        }
+        let next = one(&path)?;
+        merged = Some(match merged {
+            Some(before) => before
+                .merge(next)
+                .context("the kubeconfigs of $KUBECONFIG do not fit together")?,
+            None => next,
+        });
+    }
+    Ok(merged.filter(|config| !(config.clusters.is_empty() && config.contexts.is_empty())))
+}
+
+fn one(path: &Path) -> anyhow::Result<Kubeconfig> {
+    Kubeconfig::read_from(path).map_err(|error| match error {
+        // Its own words would name the path again.
+        KubeconfigError::ReadConfig(source, path) if source.kind() == ErrorKind::NotFound => {
+            anyhow::anyhow!("the kubeconfig \"{}\" does not exist", path.display())
+        }
+        error => anyhow::Error::new(error).context(format!(
+            "the kubeconfig \"{}\" cannot be read",
+            path.display()
+        )),
+    })
+}
+
+/// The files that may make up the kubeconfig.
+fn paths(listed: Option<OsString>, home: Option<OsString>) -> Vec<PathBuf> {
+    let listed: Vec<PathBuf> = listed
+        .iter()
+        .flat_map(std::env::split_paths)
+        .filter(|path| !path.as_os_str().is_empty())
+        .collect();
+    if listed.is_empty() {
+        return home
+            .into_iter()
+            .filter(|home| !home.is_empty())
+            .map(|home| PathBuf::from(home).join(".kube/config"))
+            .collect();
+    }
+    listed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_environment() {
+        let check = |listed: Option<&str>, home: Option<&str>, wanted: &[&str]| {
+            let got = paths(listed.map(Into::into), home.map(Into::into));
+            assert_eq!(
+                got,
+                wanted.iter().map(PathBuf::from).collect::<Vec<_>>(),
+                "{listed:?} {home:?}"
+            );
+        };
+        check(None, Some("/home/me"), &["/home/me/.kube/config"]);
+        check(Some(""), Some("/home/me"), &["/home/me/.kube/config"]);
+        check(Some(":"), Some("/home/me"), &["/home/me/.kube/config"]);
+        check(Some("/a:/b::c"), Some("/home/me"), &["/a", "/b", "c"]);
+        check(None, None, &[]);
+        check(None, Some(""), &[]);
+    }
+}

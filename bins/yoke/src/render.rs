@@ -1,0 +1,122 @@
+//! What users read on stderr: errors with their causes and hints, warnings, what was done.
+//!
+//! A closed stderr is no matter: there is nobody to tell.
+
+use std::fmt::Display;
+use std::io::{IsTerminal as _, Write as _};
+
+use atc_engine::EngineError;
+use tracing_subscriber::EnvFilter;
+
+mod hint;
+
+pub(crate) use hint::Hinted;
+
+const RED: &str = "31";
+const YELLOW: &str = "33";
+const CYAN: &str = "36";
+
+/// Whether a stream that is or is not a terminal gets colours: not where `NO_COLOR` says something (<https://no-color.org>).
+pub(crate) fn coloured(terminal: bool) -> bool {
+    terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Prints an error: its causes in one line, each once, objects that were refused one a line, then what may help.
+pub(crate) fn error(error: &anyhow::Error) {
+    let (line, items) = words(error);
+    label("error", RED, line);
+    for item in items {
+        text(&format!("  - {}\n", printable(&item)));
+    }
+    for hint in hint::hints(error) {
+        label("hint", CYAN, hint);
+    }
+}
+
+/// Prints that something is not as it perhaps should be.
+pub(crate) fn warning(message: impl Display) {
+    label("warning", YELLOW, message);
+}
+
+/// Prints what was done.
+pub(crate) fn message(message: impl Display) {
+    text(&format!("{}\n", printable(&message.to_string())));
+}
+
+fn label(word: &str, colour: &str, message: impl Display) {
+    let message = printable(&message.to_string());
+    if coloured(std::io::stderr().is_terminal()) {
+        text(&format!("\x1b[1;{colour}m{word}:\x1b[0m {message}\n"));
+    } else {
+        text(&format!("{word}: {message}\n"));
+    }
+}
+
+fn text(text: &str) {
+    // In one write, so that lines of others do not fall between.
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// An error and its causes in one line, and the objects that it is about where there are several.
+fn words(error: &anyhow::Error) -> (String, Vec<String>) {
+    let mut line = String::new();
+    let mut items = Vec::new();
+    for cause in error.chain() {
+        let words = match cause.downcast_ref::<EngineError>() {
+            Some(EngineError::Refused { step, failures, .. }) if failures.len() > 1 => {
+                items.clone_from(failures);
+                format!("{step}: {} objects were refused", failures.len())
+            }
+            _ => cause.to_string(),
+        };
+        let words = words.trim();
+        // A cause that its parent has repeated already.
+        if words.is_empty() || line.ends_with(words) {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push_str(": ");
+        }
+        line.push_str(words);
+    }
+    (line, items)
+}
+
+/// Text of others without what would steer a terminal: control characters but line ends and tabs are shown as escapes.
+fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && !matches!(c, '\n' | '\t') {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Warnings of the libraries go to stderr; with `-debug` their timings do too.
+pub(crate) fn start_logging(debug: bool) {
+    const OURS: &str = "yoke=debug,atc_engine=debug,atc_flight=debug,atc_artifact=debug,atc_release=debug,atc_access=debug";
+    let filter = EnvFilter::new(if debug {
+        format!("warn,{OURS}")
+    } else {
+        "warn".to_owned()
+    });
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(coloured(std::io::stderr().is_terminal()))
+        .with_target(false);
+    // A subscriber is set once; nobody did before.
+    let _ = if debug {
+        lines
+            .with_timer(tracing_subscriber::fmt::time::uptime())
+            .try_init()
+    } else {
+        lines.without_time().try_init()
+    };
+}
+
+#[cfg(test)]
+mod tests;

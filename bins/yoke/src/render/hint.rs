@@ -1,0 +1,86 @@
+//! What a user could try next.
+
+use std::fmt;
+
+use atc_engine::EngineError;
+use atc_engine::release::cluster::{ClusterError, ErrorKind};
+
+/// An error that knows what may help.
+#[derive(Debug)]
+pub(crate) struct Hinted {
+    message: String,
+    hint: String,
+}
+
+impl Hinted {
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+}
+
+impl fmt::Display for Hinted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Hinted {}
+
+/// The hints for an error, each once.
+pub(super) fn hints(error: &anyhow::Error) -> Vec<String> {
+    let mut hints: Vec<String> = Vec::new();
+    if let Some(hinted) = error.downcast_ref::<Hinted>() {
+        hints.push(hinted.hint.clone());
+    }
+    for cause in error.chain() {
+        if let Some(cause) = cause.downcast_ref::<Hinted>() {
+            hints.push(cause.hint.clone());
+        } else if let Some(cause) = cause.downcast_ref::<ClusterError>() {
+            hints.extend(of_kind(cause.kind()).map(str::to_owned));
+        } else if let Some(EngineError::Refused { step, failures, .. }) =
+            cause.downcast_ref::<EngineError>()
+        {
+            hints.extend(
+                failures
+                    .iter()
+                    .filter_map(|failure| of_refusal(step, failure))
+                    .map(str::to_owned),
+            );
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    hints.retain(|hint| seen.insert(hint.clone()));
+    hints
+}
+
+fn of_kind(kind: ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::Unavailable | ErrorKind::Timeout => {
+            "-kubeconfig and -kube-context choose the cluster"
+        }
+        ErrorKind::Unauthorized => {
+            "the credentials of the kubeconfig's user are missing or have run out"
+        }
+        ErrorKind::Conflict => "-force-conflicts takes fields that others manage",
+        _ => return None,
+    })
+}
+
+/// Several refusals reach us as words only.
+fn of_refusal(step: &str, failure: &str) -> Option<&'static str> {
+    if step == "ownership" {
+        return Some("-force-ownership takes resources that belong to others");
+    }
+    if failure.contains("conflict") {
+        return of_kind(ErrorKind::Conflict);
+    }
+    if failure.contains("namespaces \"") && failure.contains("not found") {
+        return Some(
+            "-create-namespace creates the namespace of the release; other namespaces can stand in an earlier stage",
+        );
+    }
+    None
+}
