@@ -21,7 +21,7 @@ pub struct Fingerprint {
     pub resource_version: String,
     /// `metadata.generation`, for kinds that have it: moves with the spec, not with the status.
     pub generation: Option<i64>,
-    /// Hash of labels, annotations, ownerReferences and finalizers. Good for comparing within one process and build;
+    /// Hash of labels, annotations (but for the Deployment controller's own), ownerReferences and finalizers. Good for comparing within one process and build;
     /// not to be stored. 0 means "not known" (see [`Fingerprint::bare`]).
     pub meta_hash: u64,
     /// Whether a deletionTimestamp is set.

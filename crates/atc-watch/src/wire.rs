@@ -31,6 +31,7 @@ pub(crate) struct Metadata {
     #[serde(deserialize_with = "integer")]
     pub(crate) generation: Option<i64>,
     pub(crate) labels: Labels,
+    #[serde(deserialize_with = "annotations")]
     pub(crate) annotations: Digest,
     pub(crate) owner_references: Digest,
     pub(crate) finalizers: Digest,
@@ -84,11 +85,14 @@ impl Digest {
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(DigestVisitor)
+        deserializer.deserialize_any(DigestVisitor { without: None })
     }
 }
 
-struct DigestVisitor;
+struct DigestVisitor {
+    /// Keys of this map that begin so do not count.
+    without: Option<&'static str>,
+}
 
 impl<'de> Visitor<'de> for DigestVisitor {
     type Value = Digest;
@@ -132,7 +136,9 @@ impl<'de> Visitor<'de> for DigestVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Digest, A::Error> {
         let mut digest = Digest::default();
         while let Some((key, value)) = map.next_entry::<String, Digest>()? {
-            digest.add_entry(&key, value);
+            if self.without.is_none_or(|prefix| !key.starts_with(prefix)) {
+                digest.add_entry(&key, value);
+            }
         }
         Ok(digest)
     }
@@ -242,6 +248,16 @@ impl<'de, T: Kind> Visitor<'de> for LenientVisitor<T> {
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Lenient<T>, A::Error> {
         T::of_map(map).map(Lenient)
     }
+}
+
+/// Annotations that are no part of what anybody wants but bookkeeping of the Deployment controller, which writes
+/// `deployment.kubernetes.io/revision` after each change of a Deployment.
+const BOOKKEEPING: &str = "deployment.kubernetes.io/";
+
+fn annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
+    deserializer.deserialize_any(DigestVisitor {
+        without: Some(BOOKKEEPING),
+    })
 }
 
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {

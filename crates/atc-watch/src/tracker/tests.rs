@@ -369,6 +369,62 @@ fn what_was_registered_too_late_counts_as_changed() {
 }
 
 #[test]
+fn what_was_registered_too_late_for_a_list_counts_as_changed() {
+    let mut tracker = reader(Seen::Absent);
+    tracker.begin(&"a");
+    // Read at 60 without interest, deleted at 70; the list says nothing of it, and no event will.
+    let number = tracker.list_begins(&kind(), "70");
+    let late = vec![child("slice", present("slice", "s", 60))];
+    assert_eq!(said(tracker.commit(&"a", late)), EVALUATE);
+    assert_eq!(said(tracker.list_ends(&kind(), number, "70")), nobody());
+}
+
+#[test]
+fn versions_without_order() {
+    let odd = |version: &str| -> (Seen, Object) {
+        let value = json!({"metadata": {"name": "db", "namespace": "default", "uid": "x", "resourceVersion": version}});
+        (
+            Seen::Present(Fingerprint::of(&value)),
+            serde_json::from_value(value).unwrap(),
+        )
+    };
+    let mut tracker = Tracker::new();
+    tracker.begin(&"a");
+    tracker.interest(&"a", &target("db"));
+    let number = tracker.list_begins(&kind(), "a");
+    assert_eq!(said(tracker.listed(&kind(), number, &odd("a").1)), nobody());
+    assert_eq!(said(tracker.list_ends(&kind(), number, "a")), nobody());
+    assert_eq!(
+        said(tracker.commit(&"a", vec![input("db", odd("a").0)])),
+        nobody()
+    );
+    assert_eq!(said(tracker.changed(&kind(), &odd("b").1)), EVALUATE);
+    tracker.begin(&"a");
+    assert_eq!(said(tracker.changed(&kind(), &odd("c").1)), nobody());
+    // Read before c came; the older state is no news.
+    assert_eq!(
+        said(tracker.commit(&"a", vec![input("db", odd("b").0)])),
+        EVALUATE
+    );
+    tracker.begin(&"a");
+    assert_eq!(
+        said(tracker.commit(&"a", vec![input("db", odd("c").0)])),
+        nobody()
+    );
+    assert_eq!(said(tracker.deleted(&kind(), &odd("d").1)), EVALUATE);
+    tracker.begin(&"a");
+    assert_eq!(
+        said(tracker.commit(&"a", vec![input("db", Seen::Absent)])),
+        nobody()
+    );
+    let number = tracker.list_begins(&kind(), "e");
+    assert_eq!(said(tracker.listed(&kind(), number, &odd("e").1)), EVALUATE);
+    assert_eq!(said(tracker.list_ends(&kind(), number, "e")), nobody());
+    let number = tracker.list_begins(&kind(), "f");
+    assert_eq!(said(tracker.list_ends(&kind(), number, "f")), EVALUATE);
+}
+
+#[test]
 fn a_list_decides_only_about_what_was_registered_before_it() {
     let mut tracker = reader(present("db", "x", 60));
     let number = tracker.list_begins(&kind(), "80");

@@ -112,6 +112,8 @@ fn metadata_counts_whatever_its_order() {
     ] {
         assert_ne!(base, hash(other.clone()), "{other}");
     }
+    let revision = json!({"annotations": {"a": "1", "deployment.kubernetes.io/revision": "2"}});
+    assert_eq!(hash(revision), hash(json!({"annotations": {"a": "1"}})));
     assert_ne!(
         hash(json!({"ownerReferences": [{"uid": "u", "controller": true}]})),
         hash(json!({"ownerReferences": [{"uid": "u", "controller": false}]})),
