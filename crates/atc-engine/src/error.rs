@@ -3,7 +3,7 @@
 use atc_access::Read;
 use atc_artifact::ArtifactError;
 use atc_flight::FlightError;
-use atc_release::cluster::{ClusterError, RevisionError};
+use atc_release::cluster::{ClusterError, EstablishError, RevisionError};
 use atc_release::decorate::DecorateError;
 use atc_release::desired::DesiredError;
 use atc_release::history::HistoryError;
@@ -112,6 +112,13 @@ pub enum EngineError {
         step: &'static str,
         /// One line an object.
         failures: Vec<String>,
+    },
+    /// A kind that the output defines is not served.
+    #[error("a kind of this output can't be used")]
+    Served {
+        /// Why.
+        #[source]
+        source: Box<EstablishError>,
     },
     /// A stage did not get ready in time, or something in it failed for good.
     #[error("stage {stage} of {stages} is not ready: {why}")]

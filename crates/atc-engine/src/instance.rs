@@ -431,7 +431,7 @@ impl Engine {
             return InstanceReport::of(Ready::terminating("it is being removed"), Disposition::Wait);
         }
         let mut object = request.object.clone();
-        observer.begin();
+        observer.begin_look();
         let mut children = std::mem::take(&mut memory.children);
         let judged = self.rejudge(&mut children, observer).await;
         memory.children = children;

@@ -44,8 +44,12 @@ impl Observer for NoObserver {
 
 /// Runs of one instance against the watches: begin, then commit or fail.
 pub trait InstanceObserver: Observer {
-    /// A run begins: until [`commit`](Self::commit) or [`fail`](Self::fail) nothing wakes this owner.
+    /// An evaluation begins: until [`commit`](Self::commit) or [`fail`](Self::fail) nothing wakes this owner, and what
+    /// was to wake it is settled by the run.
     fn begin(&self);
+
+    /// The same for a look at the status, which leaves a wake to evaluate as it is.
+    fn begin_look(&self);
 
     /// The run ended well: these are its dependencies from now on.
     fn commit(&self, dependencies: Dependencies);
@@ -73,6 +77,10 @@ impl<O: Clone + Eq + Hash + Debug + Send + Sync + 'static> Watched<O> {
 
 impl<O: Clone + Eq + Hash + Debug + Send + Sync + 'static> InstanceObserver for Watched<O> {
     fn begin(&self) {
+        self.hub.begin_evaluation(&self.owner);
+    }
+
+    fn begin_look(&self) {
         self.hub.begin(&self.owner);
     }
 

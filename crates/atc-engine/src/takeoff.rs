@@ -486,6 +486,7 @@ impl Engine {
                     .await?;
                 report.children.push(child);
             }
+            self.wait_served(&wanted).await?;
             if at + 1 < count {
                 let limit = self.options().stage_wait;
                 self.wait_for_stage(
@@ -497,6 +498,16 @@ impl Engine {
                 )
                 .await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Waits until the kinds that a stage defines are served, the last stage included: whoever makes an object of such a
+    /// kind next, in this takeoff or in another, finds it.
+    async fn wait_served(&self, stage: &[Object]) -> Result<(), EngineError> {
+        for crd in stage.iter().filter(|object| object.kind() == "CustomResourceDefinition" && object.is_foundation()) {
+            let served = self.cluster().wait_established(crd.name(), self.options().stage_wait).await;
+            served.map_err(|source| EngineError::Served { source: Box::new(source) })?;
         }
         Ok(())
     }

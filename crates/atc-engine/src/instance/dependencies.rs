@@ -16,16 +16,12 @@ pub(super) fn dependencies(settings: &InstanceSettings, memory: &InstanceMemory)
         Effect::StatusOnly
     };
     for child in &memory.children {
-        let applied = memory.release.applied.fingerprint(&child.target.reference);
         let role = Role::Child {
             drift: Some(drift),
             status: child.has_status.then_some(Effect::StatusOnly),
         };
-        let seen = child
-            .judged
-            .clone()
-            .or(applied)
-            .map_or(Seen::Unseen, Seen::Present);
+        let applied = memory.release.applied.fingerprint(&child.target.reference);
+        let seen = seen(child, applied, drift);
         all.objects.push(Dependency {
             target: child.target.clone(),
             role,
@@ -39,6 +35,21 @@ pub(super) fn dependencies(settings: &InstanceSettings, memory: &InstanceMemory)
             }));
     }
     all
+}
+
+/// In which state a child counts as seen: as judged, unless that hides a drift that is to be undone. One that was looked
+/// for and not found is seen as absent.
+fn seen(child: &Child, applied: Option<Fingerprint>, drift: Effect) -> Seen {
+    match (&child.judged, applied) {
+        (Some(judged), Some(applied))
+            if drift == Effect::Evaluate && !judged.undisturbed(&applied) =>
+        {
+            Seen::Present(applied)
+        }
+        (Some(judged), _) => Seen::Present(judged.clone()),
+        (None, Some(applied)) if drift == Effect::Evaluate => Seen::Present(applied),
+        (None, _) => Seen::Absent,
+    }
 }
 
 /// What was looked up, where its changes count. What was absent and is covered by no matcher counts only if the flight
