@@ -5,4 +5,5 @@
     reason = "tests; their helpers are not seen as such"
 )]
 
+mod examples;
 mod kit;

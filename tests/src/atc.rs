@@ -4,26 +4,53 @@ use std::{
     ffi::OsString,
     path::PathBuf,
     process::{Command, ExitStatus},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
 use controlplane::{AtcService, ControlPlane, Process};
+use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::Value;
+use tokio::sync::OnceCell;
 
-use crate::{AirwayBuilder, Api, binary, eventually, is_ready};
+use crate::{AirwayBuilder, Api, Cluster, binary, eventually, is_ready};
 
 /// How long an atc may take until it answers `/ready`.
 const START: Duration = Duration::from_mins(1);
 
-/// A running atc. Killed when it is dropped.
-#[derive(Debug)]
+/// A running atc. Killed when its last handle is dropped; the shared one, when the process ends.
+#[derive(Debug, Clone)]
 pub struct Atc<'a> {
     plane: &'a ControlPlane,
     api: Api,
     service: AtcService,
     environment: Vec<(OsString, OsString)>,
-    process: Process,
+    process: Arc<Mutex<Process>>,
+}
+
+/// What all handles of the shared atc have in common: no client, since that belongs to a test's runtime.
+type Shared = (AtcService, Arc<Mutex<Process>>);
+
+impl Atc<'static> {
+    /// The atc that all tests of this process share, on the shared control plane, with all that it can log. Tests that kill it, or that need
+    /// another environment, start their own on a control plane of their own.
+    pub async fn shared(cluster: &Cluster) -> Result<Self> {
+        static SHARED: OnceCell<Shared> = OnceCell::const_new();
+        let plane = controlplane::shared();
+        let start = || async {
+            let atc = Atc::start(plane, &cluster.api, "atc", &[("VERBOSE", "true")]).await?;
+            anyhow::Ok((atc.service, atc.process))
+        };
+        let (service, process) = SHARED.get_or_try_init(start).await?.clone();
+        Ok(Self {
+            plane,
+            api: cluster.api.clone(),
+            service,
+            environment: Vec::new(),
+            process,
+        })
+    }
 }
 
 impl<'a> Atc<'a> {
@@ -35,36 +62,37 @@ impl<'a> Atc<'a> {
         name: &str,
         environment: &[(&str, &str)],
     ) -> Result<Self> {
+        let mut atc = Self::launch(plane, api, name, environment)?;
+        atc.wait_ready().await?;
+        Ok(atc)
+    }
+
+    /// Starts one without waiting for anything.
+    pub fn launch(
+        plane: &'a ControlPlane,
+        api: &Api,
+        name: &str,
+        environment: &[(&str, &str)],
+    ) -> Result<Self> {
         let service = plane.atc_service(name)?;
-        let environment = environment
+        let environment: Vec<_> = environment
             .iter()
             .map(|(k, v)| ((*k).into(), (*v).into()))
             .collect();
-        Self::with_service(plane, api, service, environment).await
-    }
-
-    async fn with_service(
-        plane: &'a ControlPlane,
-        api: &Api,
-        service: AtcService,
-        environment: Vec<(OsString, OsString)>,
-    ) -> Result<Self> {
-        let process = spawn(plane, &service, &environment)?;
-        let mut atc = Self {
+        let process = Arc::new(Mutex::new(spawn(plane, &service, &environment)?));
+        Ok(Self {
             plane,
             api: api.clone(),
             service,
             environment,
             process,
-        };
-        atc.wait_ready().await?;
-        Ok(atc)
+        })
     }
 
     /// Starts it anew after [`Atc::kill`] or [`Atc::terminate`], with the same port, certificates and caches.
     pub async fn restart(&mut self) -> Result<()> {
-        self.process.kill();
-        self.process = spawn(self.plane, &self.service, &self.environment)?;
+        self.kill();
+        *self.process() = spawn(self.plane, &self.service, &self.environment)?;
         self.wait_ready().await
     }
 
@@ -72,7 +100,7 @@ impl<'a> Atc<'a> {
     pub async fn wait_ready(&mut self) -> Result<()> {
         let begin = std::time::Instant::now();
         loop {
-            self.process.check()?;
+            self.process().check()?;
             let served = self
                 .api
                 .get("/apis/yoke.cd/v1alpha1/airways")
@@ -84,7 +112,7 @@ impl<'a> Atc<'a> {
             if begin.elapsed() > START {
                 bail!(
                     "the atc is not ready after {START:?}; its last words:\n{}",
-                    self.process.log_tail(20)
+                    self.process().log_tail(20)
                 );
             }
             tokio::time::sleep(Duration::from_millis(30)).await;
@@ -144,29 +172,44 @@ impl<'a> Atc<'a> {
         Ok(())
     }
 
+    /// What it answers to a GET of a path of its HTTPS server: status and body.
+    pub async fn get(&self, path: &str) -> Result<(u16, String)> {
+        let url = format!("https://localhost:{}", self.service.port);
+        let pem = std::fs::read(self.service.certificates.join("ca.crt")).context("the CA")?;
+        let mut config = kube::Config::new(url.parse().context("the address")?);
+        let der = CertificateDer::from_pem_slice(&pem).context("the CA")?;
+        config.root_cert = Some(vec![der.to_vec()]);
+        let client = kube::Client::try_from(config)?;
+        let request = http::Request::get(path).body(kube::client::Body::empty())?;
+        let answer = client.send(request).await?;
+        let status = answer.status().as_u16();
+        let body = answer.into_body().collect_bytes().await?;
+        Ok((status, String::from_utf8_lossy(&body).into_owned()))
+    }
+
     /// Ends it with SIGKILL.
     pub fn kill(&mut self) {
-        self.process.kill();
+        self.process().kill();
     }
 
     /// Ends it with SIGTERM.
     pub fn terminate(&mut self) -> Result<ExitStatus> {
-        tokio::task::block_in_place(|| self.process.terminate())
+        tokio::task::block_in_place(|| self.process().terminate())
     }
 
     /// Whether it runs.
     pub fn alive(&mut self) -> bool {
-        self.process.ended().is_none()
+        self.process().ended().is_none()
     }
 
     /// Its process, for signals.
-    pub fn process(&mut self) -> &mut Process {
-        &mut self.process
+    pub fn process(&self) -> MutexGuard<'_, Process> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Its log so far: one JSON value a line; lines that are none are left out.
     pub fn log(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(self.process.log()).unwrap_or_default();
+        let text = std::fs::read_to_string(self.process().log()).unwrap_or_default();
         text.lines()
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect()
@@ -179,7 +222,7 @@ impl<'a> Atc<'a> {
 
     /// Its resident memory in KiB.
     pub fn memory_kib(&self) -> Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process().id()))?;
         let line = status
             .lines()
             .find_map(|line| line.strip_prefix("VmRSS:"))
