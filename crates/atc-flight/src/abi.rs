@@ -216,7 +216,7 @@ pub(crate) async fn give(guest: &mut Caller<'_, Guest>, answer: &[u8]) -> wasmti
     guest.data_mut().in_malloc = true;
     let given = malloc.call_async(&mut *guest, wanted).await;
     guest.data_mut().in_malloc = false;
-    let given = Packed::from(given.map_err(|error| error.context("in the guest's malloc"))?);
+    let given = Packed::from(given.map_err(|error| error.context(InMalloc))?);
     if given.address == 0 || given.length < wanted {
         let fault = AbiFault::MallocShort {
             wanted,
@@ -237,6 +237,16 @@ pub(crate) async fn give(guest: &mut Caller<'_, Guest>, answer: &[u8]) -> wasmti
         block.copy_from_slice(answer);
     }
     Ok(room.into())
+}
+
+/// Marks an end that the guest came to while the host waited for room.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InMalloc;
+
+impl std::fmt::Display for InMalloc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("in the guest's malloc")
+    }
 }
 
 fn memory(guest: &mut Caller<'_, Guest>) -> Result<Memory, AbiFault> {

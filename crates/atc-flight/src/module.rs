@@ -9,7 +9,7 @@ use wasmtime::{Extern, InstancePre, Store, Trap, UpdateDeadline, WasmBacktrace};
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{I32Exit, WasiCtxBuilder, WasiView};
 
-use crate::abi::{AbiFault, describe};
+use crate::abi::{AbiFault, InMalloc, describe};
 use crate::error::{FlightError, TrapReport, one_line};
 use crate::host::{Guest, HostBroke};
 use crate::invocation::{Invocation, Outcome};
@@ -262,12 +262,15 @@ fn exit_code(
     if let Some(broke) = error.downcast_ref::<HostBroke>() {
         return Err(FlightError::internal(broke));
     }
-    let reason = match error.downcast_ref::<Trap>() {
+    let mut reason = one_line(match error.downcast_ref::<Trap>() {
         Some(trap) => trap.to_string(),
         None => error.root_cause().to_string(),
-    };
+    });
+    if error.downcast_ref::<InMalloc>().is_some() {
+        reason = format!("{reason} {InMalloc}");
+    }
     Err(FlightError::Trap(Box::new(TrapReport {
-        reason: one_line(reason),
+        reason,
         frames: error
             .downcast_ref::<WasmBacktrace>()
             .map(frames)
@@ -278,15 +281,15 @@ fn exit_code(
     })))
 }
 
-/// The names in a backtrace, demangled, which only its printed form has: lines like `0: 0x2d - module!function`.
+/// The names in a backtrace, demangled, which only its printed form has: lines like `0: module!function`.
 fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
     let text = backtrace.to_string();
-    let named = text
-        .lines()
-        .filter_map(|line| Some(line.rsplit_once(" - ")?.1));
-    named
-        .map(|name| name.trim_start_matches("<unknown>!").to_owned())
-        .collect()
+    let lines = text.lines().skip(1).zip(backtrace.frames());
+    let named = lines.filter_map(|(line, frame)| {
+        let module = format!("{}!", frame.module().name().unwrap_or("<unknown>"));
+        Some(line.split_once(module.as_str())?.1.to_owned())
+    });
+    named.collect()
 }
 
 #[cfg(test)]

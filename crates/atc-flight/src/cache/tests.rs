@@ -93,7 +93,7 @@ async fn a_file_in_doubt_is_compiled_again() {
             bytes.push(0);
             fs::write(file, bytes).unwrap();
         }),
-        ("writable by all", |file| fs::set_permissions(file, PermissionsExt::from_mode(0o666)).unwrap()),
+        ("writable by all", |file| fs::set_permissions(file, fs::Permissions::from_mode(0o666)).unwrap()),
     ];
     for (name, harm) in harms {
         let shared = Shared::new();
@@ -150,7 +150,7 @@ async fn a_folder_that_is_not_ours_alone() {
     let shared = Shared::new();
     fs::create_dir_all(shared.folder()).unwrap();
     for mode in [0o755, 0o770, 0o707] {
-        fs::set_permissions(shared.folder(), PermissionsExt::from_mode(mode)).unwrap();
+        fs::set_permissions(shared.folder(), fs::Permissions::from_mode(mode)).unwrap();
         assert!(!shared.run(1).await);
         assert!(shared.files().is_empty(), "{mode:o}");
     }

@@ -258,7 +258,9 @@ async fn dropping_the_future_stops_the_run() {
     let sender = Mutex::new(sender);
     let invocation = Invocation {
         bounds: Bounds { time: None, ..Bounds::default() },
-        stderr: StderrSink::Stream(Arc::new(move |_| drop(sender.lock().unwrap().send(())))),
+        stderr: StderrSink::Stream(Arc::new(move |_| {
+            let _ = sender.lock().unwrap().send(());
+        })),
         ..Invocation::default()
     };
     let endless = flight("(call $cry (i32.const 64) (i32.const 1)) (loop br 0)", "");

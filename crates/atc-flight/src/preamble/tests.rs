@@ -1,4 +1,3 @@
-use super::*;
 use crate::FlightErrorKind;
 use crate::testkit::assemble;
 
@@ -22,7 +21,7 @@ fn what_is_no_module_is_told_apart() {
     check(b"\0asm", &["unexpected end"]);
     check(b"\0asm\x02\0\0\0", &["version"]);
     check(b"\0asm\x0d\0\x01\0", &["component", "wasm32-wasip1"]);
-    check(b"\0asm\x01\0\0\0\x01\xff\xff\xff\xff\x0f", &["length"]);
+    check(b"\0asm\x01\0\0\0\x01\xff\xff\xff\xff\x0f", &["unexpected end"]);
 }
 
 #[test]

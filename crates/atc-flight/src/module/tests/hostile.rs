@@ -108,10 +108,9 @@ async fn recursion_ends_in_a_trap_and_deep_calls_work() {
     let endless = flight("(drop (call $deep (i64.const -1)))", deep);
     check("recursion", &endless, Bounds::default(), FlightErrorKind::Guest, &["call stack exhausted"]).await;
     // At the edge of the stack the guest calls the host, which has room of its own.
-    let at_the_edge = flight(
-        "(call $f)",
-        &format!("{NAMES}{MALLOC}(func $f (local $b i64) {} (call $f))", look()),
-    );
+    let malloc = format!(r#"(func (export "malloc") (param i32) (result i64) {})"#, packed(4096, 2));
+    let at_the_edge =
+        flight("(call $f)", &format!("{NAMES}{malloc}(func $f (local $b i64) {} (call $f))", look()));
     check("host calls", &at_the_edge, Bounds { lookups: u32::MAX, ..Bounds::default() }, FlightErrorKind::Guest, &["call stack exhausted"]).await;
 }
 
