@@ -13,28 +13,33 @@ use crate::{
     workspace::{output, run},
 };
 
-/// A generated file and the program that prints it, as it lies under `<target>/debug`.
+/// A generated file, the program that prints it, as it lies under `<target>/debug`, and the arguments of its runs.
 struct Generated {
     file: &'static str,
     program: &'static str,
-    arguments: &'static [&'static str],
+    runs: &'static [&'static [&'static str]],
 }
 
 const FILES: [Generated; 3] = [
     Generated {
         file: "docs/generated/crds.yaml",
         program: "examples/crds",
-        arguments: &[],
+        runs: &[&[]],
     },
     Generated {
         file: "docs/generated/atc.txt",
         program: "atc",
-        arguments: &["--help"],
+        runs: &[&["--help"]],
     },
     Generated {
         file: "docs/generated/yoke.txt",
         program: "yoke",
-        arguments: &["help"],
+        runs: &[
+            &["--help"],
+            &["takeoff", "--help"],
+            &["mayday", "--help"],
+            &["version", "--help"],
+        ],
     },
 ];
 
@@ -79,13 +84,22 @@ fn texts(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>> {
     let built = workspace.target().join("debug");
     let mut texts = Vec::new();
     for generated in &FILES {
-        let mut command = Command::new(built.join(generated.program));
-        // Nothing of this machine may be in the text.
-        command
-            .args(generated.arguments)
-            .env_clear()
-            .env("COLUMNS", "100");
-        texts.push((workspace.root().join(generated.file), output(&mut command)?));
+        let mut text = String::new();
+        for arguments in generated.runs {
+            let mut command = Command::new(built.join(generated.program));
+            // Nothing of this machine may be in the text.
+            command.args(*arguments).env_clear().env("COLUMNS", "100");
+            if !arguments.is_empty() {
+                let space = if text.is_empty() { "" } else { "\n" };
+                text = format!(
+                    "{text}{space}$ {} {}\n\n",
+                    generated.program,
+                    arguments.join(" ")
+                );
+            }
+            text += &output(&mut command)?;
+        }
+        texts.push((workspace.root().join(generated.file), text));
     }
     Ok(texts)
 }

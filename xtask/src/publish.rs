@@ -36,13 +36,14 @@ fn stranger(workspace: &Workspace) -> Result<()> {
         else {
             continue;
         };
-        let archive = workspace
-            .target()
-            .join("package")
-            .join(format!("{name}-{version}.crate"));
-        if !package["publish"].is_null() || !archive.is_file() {
+        let file = format!("{name}-{version}.crate");
+        // Newer versions of cargo leave them in a folder of their own when nothing is published.
+        let places = ["package", "package/tmp-crate"]
+            .map(|place| workspace.target().join(place).join(&file));
+        let archive = places.into_iter().find(|path| path.is_file());
+        let (true, Some(archive)) = (package["publish"].is_null(), archive) else {
             continue;
-        }
+        };
         unpack(&archive, &folder)?;
         patches.push(format!("{name} = {{ path = \"{name}-{version}\" }}\n"));
     }

@@ -29,7 +29,6 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<ExitCo
         deny(workspace, &mut steps);
         let clippy = [
             "clippy",
-            "--quiet",
             "--workspace",
             "--all-targets",
             "--",
