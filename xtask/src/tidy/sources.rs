@@ -11,6 +11,8 @@ use anyhow::{Context, Result};
 const LONGEST: usize = 600;
 /// Where our sources are.
 const TREES: [&str; 5] = ["crates", "bins", "xtask", "tests", "docs/examples"];
+/// How a module's documentation begins.
+const DOCS: [&str; 2] = ["//!", "#![doc = include_str!"];
 /// Names of files that say nothing about what is in them.
 const NAMELESS: [&str; 6] = [
     "utils.rs",
@@ -132,7 +134,11 @@ fn rules(place: &str, text: &str) -> Vec<String> {
         find(&format!("{lines} lines, the limit is {LONGEST}"));
     }
     // `foo/tests.rs` says by its name what it is.
-    if name != "tests.rs" && !text.trim_start().starts_with("//!") {
+    if name != "tests.rs"
+        && !DOCS
+            .iter()
+            .any(|begin| text.trim_start().starts_with(begin))
+    {
         find("does not begin with a `//!` line");
     }
     if NAMELESS.contains(&name) {
