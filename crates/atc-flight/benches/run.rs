@@ -13,7 +13,8 @@ use bytes::Bytes;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 
 const SECRET: &str = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"db","namespace":"default"},"data":{"url":"cG9zdGdyZXM="}}"#;
-const MAPPING: &str = r#"{"Group":"","Version":"v1","Kind":"Secret","Resource":"secrets","Namespaced":true}"#;
+const MAPPING: &str =
+    r#"{"Group":"","Version":"v1","Kind":"Secret","Resource":"secrets","Namespaced":true}"#;
 
 struct Cluster(Vec<u8>);
 
@@ -59,7 +60,10 @@ fn named(variable: &str) -> Option<Bytes> {
 }
 
 fn flights() -> Vec<(&'static str, Bytes)> {
-    let mut flights = vec![("small", small(false)), ("small with a look-up", small(true))];
+    let mut flights = vec![
+        ("small", small(false)),
+        ("small with a look-up", small(true)),
+    ];
     for (name, variable) in [
         ("Go", "ATC_BENCH_GO_FLIGHT"),
         ("Go with a look-up", "ATC_BENCH_GO_LOOKUP_FLIGHT"),
@@ -73,7 +77,9 @@ fn flights() -> Vec<(&'static str, Bytes)> {
 
 fn warm_run(criterion: &mut Criterion) {
     let executor = executor();
-    let Ok(runtime) = Runtime::new(RuntimeOptions::default()) else { return };
+    let Ok(runtime) = Runtime::new(RuntimeOptions::default()) else {
+        return;
+    };
     let stdin = named("ATC_BENCH_STDIN").unwrap_or_default();
     let lookup = named("ATC_BENCH_LOOKUP").map_or_else(|| SECRET.as_bytes().to_vec(), Into::into);
     let cluster = Arc::new(Cluster(lookup));
@@ -88,19 +94,29 @@ fn warm_run(criterion: &mut Criterion) {
         let invocation = Invocation {
             stdin: stdin.clone(),
             args: vec!["bench".to_owned()],
-            env: [("YOKE_RELEASE", "bench"), ("YOKE_NAMESPACE", "default"), ("NAMESPACE", "default")]
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .to_vec(),
+            env: [
+                ("YOKE_RELEASE", "bench"),
+                ("YOKE_NAMESPACE", "default"),
+                ("NAMESPACE", "default"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
             ..Invocation::default()
         };
         match executor.block_on(module.run(invocation.clone(), cluster.clone())) {
-            Ok(outcome) => eprintln!("{name}: exit {}, {} bytes, {}", outcome.exit, outcome.stdout.len(), outcome.stderr),
+            Ok(outcome) => eprintln!(
+                "{name}: exit {}, {} bytes, {}",
+                outcome.exit,
+                outcome.stdout.len(),
+                outcome.stderr
+            ),
             Err(error) => eprintln!("{name}: {error}"),
         }
         criterion.bench_function(&format!("warm run: {name}"), |bencher| {
             bencher.to_async(&executor).iter(|| async {
                 // As the engine does it: on a task of its own.
-                let (module, invocation, cluster) = (module.clone(), invocation.clone(), cluster.clone());
+                let (module, invocation, cluster) =
+                    (module.clone(), invocation.clone(), cluster.clone());
                 black_box(tokio::spawn(async move { module.run(invocation, cluster).await }).await)
             });
         });
@@ -110,7 +126,10 @@ fn warm_run(criterion: &mut Criterion) {
 fn first_load(criterion: &mut Criterion) {
     let executor = executor();
     let Ok(dir) = tempfile::tempdir() else { return };
-    let options = RuntimeOptions { cache_dir: Some(dir.path().to_owned()), ..RuntimeOptions::default() };
+    let options = RuntimeOptions {
+        cache_dir: Some(dir.path().to_owned()),
+        ..RuntimeOptions::default()
+    };
     for (name, wasm) in flights() {
         let fresh = || Runtime::new(options.clone()).ok();
         if let Some(runtime) = fresh() {
@@ -136,10 +155,13 @@ fn first_load(criterion: &mut Criterion) {
 }
 
 fn executor() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap_or_else(|error| {
-        eprintln!("no threads: {error}");
-        std::process::exit(1)
-    })
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_time()
+        .build()
+        .unwrap_or_else(|error| {
+            eprintln!("no threads: {error}");
+            std::process::exit(1)
+        })
 }
 
 criterion_group!(benches, warm_run, first_load);

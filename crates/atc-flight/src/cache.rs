@@ -91,7 +91,7 @@ impl DiskCache {
         })();
         match loaded {
             Ok(module) => {
-                self.folder.touch(&file);
+                folder::touch(&file);
                 Some(module)
             }
             Err(doubt) => {

@@ -38,6 +38,9 @@ impl fmt::Debug for Invocation {
     }
 }
 
+/// Gets each piece of stderr as it is written.
+pub type StderrListener = Arc<dyn Fn(&[u8]) + Send + Sync>;
+
 /// What becomes of stderr; its tail is kept in any case.
 #[derive(Clone, Default)]
 pub enum StderrSink {
@@ -45,7 +48,7 @@ pub enum StderrSink {
     #[default]
     Tail,
     /// Each write is also handed on at once, on the guest's thread: a sink that blocks stops the guest.
-    Stream(Arc<dyn Fn(&[u8]) + Send + Sync>),
+    Stream(StderrListener),
 }
 
 impl fmt::Debug for StderrSink {

@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
-#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod abi;
 mod cache;
@@ -24,7 +23,7 @@ mod ticker;
 pub use abi::AbiFault;
 pub use error::{FlightError, FlightErrorKind, TrapReport};
 pub use host::NoCluster;
-pub use invocation::{Invocation, Outcome, StderrSink};
+pub use invocation::{Invocation, Outcome, StderrListener, StderrSink};
 pub use limits::{Bound, Bounds};
 pub use module::Module;
 pub use runtime::{Compiler, ModuleDigest, Runtime, RuntimeOptions};

@@ -104,19 +104,17 @@ impl Module {
         );
         let flight = Task::spawn(self.runtime.handle(), flight);
         let ended = match deadline {
-            None => flight.await,
-            Some(deadline) => match tokio::time::timeout_at(deadline.into(), flight).await {
-                Ok(ended) => ended,
-                Err(_) => {
-                    let bound = Bound::Time {
-                        limit: time.unwrap_or_default(),
-                    };
-                    return Err(FlightError::Bounds {
-                        bound,
-                        stderr: streams.stderr(),
-                    });
-                }
-            },
+            None => Some(flight.await),
+            Some(deadline) => tokio::time::timeout_at(deadline.into(), flight).await.ok(),
+        };
+        let Some(ended) = ended else {
+            let bound = Bound::Time {
+                limit: time.unwrap_or_default(),
+            };
+            return Err(FlightError::Bounds {
+                bound,
+                stderr: streams.stderr(),
+            });
         };
         let (ended, refused) =
             ended.map_err(|ended| FlightError::internal(format!("its task ended: {ended}")))?;

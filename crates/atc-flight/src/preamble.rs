@@ -6,6 +6,9 @@ use wasmparser::{Encoding, Parser, Payload};
 
 use crate::error::FlightError;
 
+/// A message with more names than these is read by nobody.
+const NAMED: usize = 50;
+
 /// Checks that this is a core module and that all it imports is there by name; types are compared when it is linked.
 ///
 /// # Errors
@@ -46,8 +49,6 @@ pub(crate) fn check(wasm: &[u8], offered: impl Fn(&str, &str) -> bool) -> Result
     if missing.is_empty() {
         return Ok(());
     }
-    /// A message with more names than these is read by nobody.
-    const NAMED: usize = 50;
     let names = missing
         .iter()
         .take(NAMED)

@@ -69,7 +69,7 @@ impl Default for RuntimeOptions {
             loaded_max_bytes: 256 << 20,
             module_max_bytes: 128 << 20,
             compiles: NonZeroUsize::MIN.saturating_add(1),
-            compile_time: Duration::from_secs(300),
+            compile_time: Duration::from_mins(5),
             threads: None,
             compiler: Compiler::default(),
         }

@@ -53,7 +53,9 @@ pub(crate) fn with_memory(memory: &str, body: &str, items: &str) -> Bytes {
 }
 
 pub(crate) fn assemble(text: &str) -> Bytes {
-    wat::parse_str(text).unwrap_or_else(|error| panic!("{error}")).into()
+    wat::parse_str(text)
+        .unwrap_or_else(|error| panic!("{error}"))
+        .into()
 }
 
 /// Prints `[]`.
@@ -73,7 +75,12 @@ pub(crate) fn packed(address: u64, length: u64) -> String {
 /// Looks `name` (at 100) of a `ConfigMap` (104) `v1` (113) up, its namespace empty at an odd address, the state at 40;
 /// then prints the answer.
 pub(crate) fn look() -> String {
-    let [name, namespace, kind, version] = [packed(100, 4), packed(0x55, 0), packed(104, 9), packed(113, 2)];
+    let [name, namespace, kind, version] = [
+        packed(100, 4),
+        packed(0x55, 0),
+        packed(104, 9),
+        packed(113, 2),
+    ];
     format!(
         "(local.set $b (call $lookup (i32.const 40) {name} {namespace} {kind} {version}))
         (call $say (i32.wrap_i64 (i64.shr_u (local.get $b) (i64.const 32))) (i32.wrap_i64 (local.get $b)))"
@@ -116,7 +123,10 @@ impl HostCluster for Cluster {
         self.reply()
     }
 
-    fn rest_mapping(&self, request: RestMappingRequest) -> BoxFuture<'_, Result<Vec<u8>, HostFailure>> {
+    fn rest_mapping(
+        &self,
+        request: RestMappingRequest,
+    ) -> BoxFuture<'_, Result<Vec<u8>, HostFailure>> {
         self.mappings.lock().unwrap().push(request);
         self.reply()
     }
@@ -136,15 +146,26 @@ pub(crate) async fn run_with(
 
 /// Runs it with a cluster that finds `{}`.
 pub(crate) async fn run(wasm: &Bytes) -> Result<Outcome, FlightError> {
-    run_with(wasm, Invocation::default(), Arc::new(Cluster::new(Ok("{}")))).await
+    run_with(
+        wasm,
+        Invocation::default(),
+        Arc::new(Cluster::new(Ok("{}"))),
+    )
+    .await
 }
 
 pub(crate) async fn run_in(wasm: &Bytes, bounds: Bounds) -> Result<Outcome, FlightError> {
-    let invocation = Invocation { bounds, ..Invocation::default() };
+    let invocation = Invocation {
+        bounds,
+        ..Invocation::default()
+    };
     run_with(wasm, invocation, Arc::new(Cluster::new(Ok("{}")))).await
 }
 
 /// Bounds with this time limit.
 pub(crate) fn within(time: Duration) -> Bounds {
-    Bounds { time: Some(time), ..Bounds::default() }
+    Bounds {
+        time: Some(time),
+        ..Bounds::default()
+    }
 }

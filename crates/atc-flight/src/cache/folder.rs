@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 /// How names of files begin that are being written.
 const PARTIAL: &str = "partial-";
 /// A file that has been "being written" for longer was left by a process that died.
-const ABANDONED: Duration = Duration::from_secs(600);
+const ABANDONED: Duration = Duration::from_mins(10);
 const PRIVATE: u32 = 0o700;
 
 /// An open folder; all is done relative to it, so that nothing put in its place later is touched.
@@ -71,13 +71,6 @@ impl Folder {
         Ok(Some(file))
     }
 
-    /// Marks a file as used just now.
-    pub(super) fn touch(&self, file: &File) {
-        if let Err(error) = file.set_modified(SystemTime::now()) {
-            tracing::debug!(%error, "the time of a compiled module could not be set");
-        }
-    }
-
     /// Writes a file under a name of its own and puts it in place whole.
     pub(super) fn write(
         &self,
@@ -122,12 +115,12 @@ impl Folder {
             if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
                 continue;
             }
-            let used = i64::from(found.st_mtime);
+            let used = found.st_mtime;
             if name.to_bytes().starts_with(PARTIAL.as_bytes()) && used < abandoned {
                 remove(&self.0, name);
                 continue;
             }
-            let nanos = u64::try_from(found.st_mtime_nsec).unwrap_or_default();
+            let nanos = found.st_mtime_nsec;
             files.push((
                 used,
                 nanos,
@@ -145,6 +138,13 @@ impl Folder {
             total = total.saturating_sub(size);
         }
         Ok(())
+    }
+}
+
+/// Marks a file as used just now.
+pub(super) fn touch(file: &File) {
+    if let Err(error) = file.set_modified(SystemTime::now()) {
+        tracing::debug!(%error, "the time of a compiled module could not be set");
     }
 }
 

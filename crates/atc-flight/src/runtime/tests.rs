@@ -20,11 +20,17 @@ async fn refused(wasm: impl Into<Bytes>) -> FlightError {
 async fn features_that_are_off() {
     for (text, word) in [
         (r#"(module (memory (export "memory") i64 1))"#, "memory"),
-        (r#"(module (memory (export "memory") 1 1 shared))"#, "shared"),
+        (
+            r#"(module (memory (export "memory") 1 1 shared))"#,
+            "shared",
+        ),
         (r"(module (memory 1) (memory 1))", "memor"),
         (r"(module (type (struct)))", "gc"),
         (r"(module (tag))", "exceptions"),
-        (r"(module (memory 1) (func (drop (i32.atomic.load (i32.const 0)))))", "threads"),
+        (
+            r"(module (memory 1) (func (drop (i32.atomic.load (i32.const 0)))))",
+            "threads",
+        ),
         (r"(module (func (return_call 0)))", "tail calls"),
     ] {
         let error = refused(assemble(text)).await;
@@ -51,25 +57,44 @@ async fn features_that_are_on() {
 
 #[tokio::test]
 async fn wrong_types_of_imports_are_named() {
-    for (module, name) in [("host", "k8s_lookup"), ("wasi_snapshot_preview1", "fd_write")] {
-        let error = refused(assemble(&format!(r#"(module (import "{module}" "{name}" (func (param i32))))"#))).await;
-        assert!(error.to_string().contains(module) && error.to_string().contains(name), "{error}");
+    for (module, name) in [
+        ("host", "k8s_lookup"),
+        ("wasi_snapshot_preview1", "fd_write"),
+    ] {
+        let error = refused(assemble(&format!(
+            r#"(module (import "{module}" "{name}" (func (param i32))))"#
+        )))
+        .await;
+        assert!(
+            error.to_string().contains(module) && error.to_string().contains(name),
+            "{error}"
+        );
     }
 }
 
 #[tokio::test]
 async fn broken_in_the_middle() {
-    let error = refused(assemble(r#"(module (func (export "_start") (drop (i32.add (i64.const 1) (i32.const 1)))))"#)).await;
+    let error = refused(assemble(
+        r#"(module (func (export "_start") (drop (i32.add (i64.const 1) (i32.const 1)))))"#,
+    ))
+    .await;
     assert!(error.to_string().contains("type mismatch"), "{error}");
-    let runtime = Runtime::new(RuntimeOptions { module_max_bytes: 10, ..RuntimeOptions::default() }).unwrap();
+    let runtime = Runtime::new(RuntimeOptions {
+        module_max_bytes: 10,
+        ..RuntimeOptions::default()
+    })
+    .unwrap();
     let error = runtime.module(&flight(SAY, "")).await.unwrap_err();
-    assert!(error.to_string().contains("over the limit of 10"), "{error}");
+    assert!(
+        error.to_string().contains("over the limit of 10"),
+        "{error}"
+    );
 }
 
 /// A module cut anywhere is refused, or (cut between sections) runs as what is left of it.
 #[tokio::test]
 async fn truncated_anywhere() {
-    let whole = flight(SAY, r#"(table 3 funcref) (elem (i32.const 0) $say $cry)"#);
+    let whole = flight(SAY, "(table 3 funcref) (elem (i32.const 0) $say $cry)");
     for cut in 0..whole.len() {
         match runtime().module(&whole.slice(..cut)).await {
             Ok(_) => assert!(cut >= 8),
@@ -111,7 +136,11 @@ async fn a_compile_outlives_whoever_asked_for_it() {
 
 #[tokio::test]
 async fn failures_are_not_remembered() {
-    let runtime = Runtime::new(RuntimeOptions { compile_time: Duration::ZERO, ..RuntimeOptions::default() }).unwrap();
+    let runtime = Runtime::new(RuntimeOptions {
+        compile_time: Duration::ZERO,
+        ..RuntimeOptions::default()
+    })
+    .unwrap();
     let wasm = flight(SAY, "(func (drop (i32.const 4713)))");
     let error = runtime.module(&wasm).await.unwrap_err();
     assert!(error.to_string().contains("longer than 0s"), "{error}");
@@ -127,7 +156,10 @@ async fn failures_are_not_remembered() {
 /// Many different modules do not pile up; one that is in use stays, and is found again.
 #[tokio::test]
 async fn modules_in_memory_are_bounded() {
-    let options = RuntimeOptions { loaded_modules: 3, ..RuntimeOptions::default() };
+    let options = RuntimeOptions {
+        loaded_modules: 3,
+        ..RuntimeOptions::default()
+    };
     let runtime = Runtime::new(options).unwrap();
     let nth = |n: u32| flight(&format!("(drop (i32.const {n})) {SAY}"), "");
     let first = runtime.module(&nth(0)).await.unwrap();
@@ -135,14 +167,28 @@ async fn modules_in_memory_are_bounded() {
         runtime.module(&nth(n)).await.unwrap();
     }
     let known = |n: u32| runtime.loaded(Sha256::digest(nth(n)).into()).is_some();
-    assert_eq!((1..10).map(known).collect::<Vec<_>>(), [[false; 6].as_slice(), &[true; 3]].concat());
+    assert_eq!(
+        (1..10).map(known).collect::<Vec<_>>(),
+        [[false; 6].as_slice(), &[true; 3]].concat()
+    );
     let again = runtime.module(&nth(0)).await.unwrap();
     assert_eq!(first.image(), again.image());
     drop((first, again));
     assert!(known(0) && !known(7), "it is the most recent now");
-    let none = Runtime::new(RuntimeOptions { loaded_max_bytes: 0, ..RuntimeOptions::default() }).unwrap();
+    let none = Runtime::new(RuntimeOptions {
+        loaded_max_bytes: 0,
+        ..RuntimeOptions::default()
+    })
+    .unwrap();
     let module = none.module(&nth(0)).await.unwrap();
-    assert_eq!(module.run(Invocation::default(), Arc::new(NoCluster)).await.unwrap().exit, 0);
+    assert_eq!(
+        module
+            .run(Invocation::default(), Arc::new(NoCluster))
+            .await
+            .unwrap()
+            .exit,
+        0
+    );
 }
 
 /// With its last owner a runtime is gone: engine, ticker, threads, kept modules.
@@ -152,7 +198,14 @@ async fn a_runtime_ends_with_its_last_owner() {
     let module = runtime.module(&flight(SAY, "")).await.unwrap();
     let weak = Arc::downgrade(&runtime.0);
     drop(runtime);
-    assert_eq!(module.run(Invocation::default(), Arc::new(NoCluster)).await.unwrap().exit, 0);
+    assert_eq!(
+        module
+            .run(Invocation::default(), Arc::new(NoCluster))
+            .await
+            .unwrap()
+            .exit,
+        0
+    );
     drop(module);
     for _ in 0..500 {
         if weak.strong_count() == 0 {
