@@ -9,8 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
-use controlplane::{AtcService, ControlPlane, FileServer, Options, Process};
+use anyhow::{Context, Result, anyhow, bail};
+use controlplane::{AtcService, ControlPlane, FileServer, Options, Process, Programs};
 
 use crate::{
     Workspace, cluster, guests,
@@ -47,9 +47,17 @@ const TAIL: usize = 40;
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<ExitCode> {
     let begin = Instant::now();
     let say = |text: &str| eprintln!("[{:>8}] {text}", clock(begin.elapsed()));
-    let binary = binary(workspace, arguments, &say)?;
-    say("building the flights of the examples");
-    let modules = guests::build(workspace)?;
+    let (binary, modules) = thread::scope(|scope| {
+        // Go's and Rust's builds leave each other room: both have stretches in which one core is enough.
+        let programs = scope.spawn(|| Programs::find(true));
+        let binary = binary(workspace, arguments, &say)?;
+        say("building the flights of the examples");
+        let modules = guests::build(workspace)?;
+        programs
+            .join()
+            .map_err(|_| anyhow!("building the control plane broke down"))??;
+        anyhow::Ok((binary, modules))
+    })?;
     say("starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok");
     let started = Instant::now();
     let plane = ControlPlane::start(&Options {
