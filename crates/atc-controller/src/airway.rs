@@ -74,9 +74,11 @@ impl AirwayError {
     fn disposition(&self) -> Disposition {
         match self {
             Self::Unreadable(_) | Self::Template(_) | Self::Later(_) => Disposition::Terminal,
-            Self::ForeignCrd(_) | Self::Flight(_) | Self::Object { .. } | Self::Cluster { .. } | Self::NotEstablished { .. } => {
-                Disposition::Retry
-            }
+            Self::ForeignCrd(_)
+            | Self::Flight(_)
+            | Self::Object { .. }
+            | Self::Cluster { .. }
+            | Self::NotEstablished { .. } => Disposition::Retry,
         }
     }
 }
@@ -181,7 +183,10 @@ async fn live_crd(control: &Control, name: &str) -> Result<Option<Value>, Airway
 }
 
 fn is_owned_by(object: &Value, uid: &str) -> bool {
-    LiveMeta::of(object).owner_references().iter().any(|owner| owner["uid"] == uid)
+    LiveMeta::of(object)
+        .owner_references()
+        .iter()
+        .any(|owner| owner["uid"] == uid)
 }
 
 /// Serves the instances of a CRD that is there from before, so that they can be removed or go on, though the Airway is
@@ -190,7 +195,9 @@ async fn adopt(control: &Arc<Control>, kind: &Arc<Kind>, name: &Arc<str>, object
     if kind.setup().is_some() {
         return;
     }
-    let Ok(airway) = serde_json::from_value::<Airway>(object.clone()) else { return };
+    let Ok(airway) = serde_json::from_value::<Airway>(object.clone()) else {
+        return;
+    };
     let uid = airway.metadata.uid.clone().unwrap_or_default();
     let crd = match live_crd(control, name).await {
         Ok(Some(crd)) if is_owned_by(&crd, &uid) => crd,
@@ -200,7 +207,9 @@ async fn adopt(control: &Arc<Control>, kind: &Arc<Kind>, name: &Arc<str>, object
             return;
         }
     };
-    let Ok(served) = crd::served_kind(&crd["spec"]) else { return };
+    let Ok(served) = crd::served_kind(&crd["spec"]) else {
+        return;
+    };
     let mapping = instance_mapping(&served);
     let matchers = airway.spec.resource_access_matchers.iter().collect();
     kind.set_setup(Setup {
@@ -209,7 +218,14 @@ async fn adopt(control: &Arc<Control>, kind: &Arc<Kind>, name: &Arc<str>, object
         skip_admission: airway.spec.skip_admission_webhook,
         spec: hash(&object["spec"]),
     });
-    instances::serve(control, kind, name, &mapping, LiveMeta::of(&crd).uid(), false);
+    instances::serve(
+        control,
+        kind,
+        name,
+        &mapping,
+        LiveMeta::of(&crd).uid(),
+        false,
+    );
 }
 
 /// Finalizer, CRD, flight, webhook, instances. Gives what the Airway depends on.
@@ -377,13 +393,8 @@ async fn hold(control: &Control, object: &mut Value) -> Result<(), AirwayError> 
     Ok(())
 }
 
-async fn apply(
-    control: &Control,
-    what: &'static str,
-    value: Value,
-) -> Result<Value, AirwayError> {
-    let object =
-        Object::try_from(value).map_err(|source| AirwayError::Object { what, source })?;
+async fn apply(control: &Control, what: &'static str, value: Value) -> Result<Value, AirwayError> {
+    let object = Object::try_from(value).map_err(|source| AirwayError::Object { what, source })?;
     let options = ApplyOptions {
         force: true,
         ..ApplyOptions::default()

@@ -355,13 +355,21 @@ impl Control {
         // One kind that can't be watched (its server, its conversion, our rights) is no reason to stop all others: only
         // a connection that tells nothing is.
         let lost = |watch: &WatchHealth| {
-            let reached = watch.fault.as_ref().is_some_and(|fault| fault.kind != FaultKind::Unreachable);
+            let reached = watch
+                .fault
+                .as_ref()
+                .is_some_and(|fault| fault.kind != FaultKind::Unreachable);
             watch.silence > SILENCE && !reached
         };
         let silent = self.hub.health().into_iter().find(lost).map(|watch| {
             let kind = watch.resource.group_kind;
-            let fault = watch.fault.map_or_else(|| "no word from the API server".into(), |f| f.message);
-            format!("the watch of {kind} has been silent for {} s: {fault}", watch.silence.as_secs())
+            let fault = watch
+                .fault
+                .map_or_else(|| "no word from the API server".into(), |f| f.message);
+            format!(
+                "the watch of {kind} has been silent for {} s: {fault}",
+                watch.silence.as_secs()
+            )
         });
         self.health.ready(now, silent)
     }

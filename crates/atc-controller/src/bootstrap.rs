@@ -52,7 +52,13 @@ impl WebhookService {
     /// CEL that is false for our own writes. The name is our own by the API server's word, so another service account
     /// name is no trouble.
     fn not_ourselves(&self) -> Value {
-        let name = self.username.get().map(String::as_str).unwrap_or_default().replace('\\', "\\\\").replace('\'', "\\'");
+        let name = self
+            .username
+            .get()
+            .map(String::as_str)
+            .unwrap_or_default()
+            .replace('\\', "\\\\")
+            .replace('\'', "\\'");
         json!([{"name": "not-the-atc", "expression": format!("request.userInfo.username != '{name}'")}])
     }
 

@@ -178,7 +178,7 @@ fn log(target: &ResourceRef, work: &Work, report: &InstanceReport, started: Inst
             pruned = names(&takeoff.pruned),
             orphaned = names(&takeoff.orphaned),
             ready = report.ready.reason,
-            message = report.ready.message,
+            said = report.ready.message,
             gone = report.gone,
             "instance evaluated"
         ),

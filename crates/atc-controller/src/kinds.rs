@@ -75,7 +75,9 @@ impl Instance {
             metadata.remove("managedFields");
         }
         let mut place = self.object.write().unwrap_or_else(PoisonError::into_inner);
-        if version(&object) > version(&place) && object["metadata"]["uid"] == place["metadata"]["uid"] {
+        if version(&object) > version(&place)
+            && object["metadata"]["uid"] == place["metadata"]["uid"]
+        {
             *place = Arc::new(object);
         }
     }

@@ -98,7 +98,12 @@ pub(crate) async fn run(
             continue;
         };
         let (kind, group) = (&watch.mapping.kind, &watch.mapping.group);
-        tracing::warn!(kind, group, error = chain(&broken), "a watch broke, beginning anew");
+        tracing::warn!(
+            kind,
+            group,
+            error = chain(&broken),
+            "a watch broke, beginning anew"
+        );
         if !matches!(broken, Broken::Silent(_)) {
             watch.version = None;
         }

@@ -169,7 +169,8 @@ impl<K: Keyed> Queue<K> {
         }
         // What waits for its bucket goes on waiting, unless something came that need not.
         let greater = |before: &Work| work.effect > before.effect;
-        let waits_on = entry.bucket.is_some() && child && !entry.pending.as_ref().is_some_and(greater);
+        let waits_on =
+            entry.bucket.is_some() && child && !entry.pending.as_ref().is_some_and(greater);
         entry.pending = Some(match entry.pending.take() {
             Some(before) => Work {
                 effect: before.effect.max(work.effect),

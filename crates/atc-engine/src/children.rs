@@ -349,15 +349,22 @@ mod tests {
         assert_eq!(summary(&[]), Ready::ready());
         assert_eq!(summary(&[child("a", Verdict::Ready)]), Ready::ready());
         let one = summary(&[child("a", Verdict::Ready), waiting.clone()]);
-        assert_eq!((one.reason, one.message.as_str()), ("InProgress", "waiting for Job/b: 0 of 1 complete"));
+        assert_eq!(
+            (one.reason, one.message.as_str()),
+            ("InProgress", "waiting for Job/b: 0 of 1 complete")
+        );
         let two = summary(&[waiting, failed]);
-        assert_eq!((two.reason, two.message.as_str()), ("Error", "Job/c failed: BackoffLimitExceeded"));
+        assert_eq!(
+            (two.reason, two.message.as_str()),
+            ("Error", "Job/c failed: BackoffLimitExceeded")
+        );
     }
 
     #[test]
     fn many_are_counted() {
-        let many: Vec<Child> =
-            (0..8).map(|i| child(&format!("j{i}"), Verdict::InProgress("not yet".into()))).collect();
+        let many: Vec<Child> = (0..8)
+            .map(|i| child(&format!("j{i}"), Verdict::InProgress("not yet".into())))
+            .collect();
         assert!(summary(&many).message.ends_with("; and 3 more"));
     }
 }

@@ -137,7 +137,9 @@ impl Engine {
         if report.gone {
             return report;
         }
-        if LiveMeta::of(&object).resource_version() != LiveMeta::of(request.object).resource_version() {
+        if LiveMeta::of(&object).resource_version()
+            != LiveMeta::of(request.object).resource_version()
+        {
             report.stored = Some(object.clone());
         }
         if let Err(error) = self
@@ -428,7 +430,10 @@ impl Engine {
     ) -> InstanceReport {
         if LiveMeta::of(request.object).is_deleting() {
             // Its status says how its removal goes.
-            return InstanceReport::of(Ready::terminating("it is being removed"), Disposition::Wait);
+            return InstanceReport::of(
+                Ready::terminating("it is being removed"),
+                Disposition::Wait,
+            );
         }
         let mut object = request.object.clone();
         observer.begin_look();
@@ -463,7 +468,6 @@ impl Engine {
         }
         report
     }
-
 }
 
 /// Who is told of look-ups before they are made: the watches, where changes of what was looked up count.
@@ -501,4 +505,3 @@ impl InstanceReport {
         }
     }
 }
-

@@ -69,7 +69,9 @@ impl AppliedChildren {
     /// Makes the next evaluation apply each child; which they are stays known.
     pub fn clear(&self) {
         let mut children = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        children.values_mut().for_each(|applied| applied.sent.clear());
+        children
+            .values_mut()
+            .for_each(|applied| applied.sent.clear());
     }
 }
 
@@ -152,11 +154,18 @@ mod tests {
         let children = AppliedChildren::default();
         let reference = ResourceRef::new("n", "apps", "Deployment", "d");
         let check = |sent: &str, latest: &Latest, expect: bool| {
-            assert_eq!(children.is_undisturbed(&reference, sent, latest), expect, "{sent} {latest:?}");
+            assert_eq!(
+                children.is_undisturbed(&reference, sent, latest),
+                expect,
+                "{sent} {latest:?}"
+            );
         };
         let present = |f: Fingerprint| Latest::Present(f);
         check("h", &present(shown("u", "5", 1, "a")), false);
-        let applied = Applied { sent: "h".into(), fingerprint: shown("u", "5", 1, "a") };
+        let applied = Applied {
+            sent: "h".into(),
+            fingerprint: shown("u", "5", 1, "a"),
+        };
         children.insert(reference.clone(), applied);
         check("h", &present(shown("u", "5", 1, "a")), true);
         check("h", &present(shown("u", "9", 1, "a")), true); // its status moved
@@ -179,6 +188,8 @@ mod tests {
         for number in 0..2 * VERDICTS {
             verdicts.pass(number.to_string(), now);
         }
-        assert!(!verdicts.passed("0", now) && verdicts.passed(&(2 * VERDICTS - 1).to_string(), now));
+        assert!(
+            !verdicts.passed("0", now) && verdicts.passed(&(2 * VERDICTS - 1).to_string(), now)
+        );
     }
 }

@@ -100,16 +100,38 @@ mod tests {
         let check = |output: &str, status: Option<&str>, left: usize| {
             let mut stages = desired::parse(output.as_bytes()).expect("parses");
             let taken = take_parent(&mut stages, &parent());
-            assert_eq!(taken.map(|value| value.to_string()).as_deref(), status, "{output}");
+            assert_eq!(
+                taken.map(|value| value.to_string()).as_deref(),
+                status,
+                "{output}"
+            );
             assert_eq!(stages.count(), left, "{output}");
         };
         let child = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}"#;
-        let me = |rest: &str| format!(r#"{{"apiVersion":"x.dev/v1","kind":"App","metadata":{{"name":"a"{rest}"#);
+        let me = |rest: &str| {
+            format!(r#"{{"apiVersion":"x.dev/v1","kind":"App","metadata":{{"name":"a"{rest}"#)
+        };
         check(&format!("[{child}]"), None, 1);
-        check(&format!("[{child},{}]", me(r#","namespace":"n"},"status":{"m":1}}"#)), Some(r#"{"m":1}"#), 1);
-        check(&format!("[{}]", me(r#"},"status":{"m":1}}"#)), Some(r#"{"m":1}"#), 0); // no namespace: the parent's
-        check(&format!("[{},{child}]", me(r#","namespace":"n"}}"#)), None, 1);
-        check(&format!("[{}]", me(r#","namespace":"other"},"status":{"m":1}}"#)), None, 1);
+        check(
+            &format!("[{child},{}]", me(r#","namespace":"n"},"status":{"m":1}}"#)),
+            Some(r#"{"m":1}"#),
+            1,
+        );
+        check(
+            &format!("[{}]", me(r#"},"status":{"m":1}}"#)),
+            Some(r#"{"m":1}"#),
+            0,
+        ); // no namespace: the parent's
+        check(
+            &format!("[{},{child}]", me(r#","namespace":"n"}}"#)),
+            None,
+            1,
+        );
+        check(
+            &format!("[{}]", me(r#","namespace":"other"},"status":{"m":1}}"#)),
+            None,
+            1,
+        );
     }
 
     #[test]
@@ -119,7 +141,10 @@ mod tests {
             &parent(),
         );
         assert_eq!(status, Some(serde_json::json!({"m": 1})));
-        assert_eq!(parent_status_of_failure(b"{\"apiVersion\"", &parent()), None);
+        assert_eq!(
+            parent_status_of_failure(b"{\"apiVersion\"", &parent()),
+            None
+        );
         assert_eq!(parent_status_of_failure(b"", &parent()), None);
     }
 }

@@ -11,12 +11,10 @@ use std::time::Instant;
 use atc_api::ResourceRef;
 use atc_release::cluster::{ApplyOptions, ClusterError, ErrorKind, Expect, Preview};
 use atc_release::decorate::Decoration;
-use atc_release::history::{self, Head, NEVER_ACTIVE, Revision};
 use atc_release::object::{Object, Stages};
 use atc_release::ownership::{self, Owner};
 use atc_release::plan::{self, Plan, PruneOptions};
 use atc_watch::{Fingerprint, Target};
-use jiff::Timestamp;
 
 use crate::children::Child;
 use crate::engine::Engine;
@@ -24,6 +22,10 @@ use crate::error::{EngineError, chain};
 use crate::memory::{Applied, Memory};
 use crate::observer::Observer;
 use crate::prepare::Prepared;
+
+mod record;
+
+use record::is_covered;
 
 /// What is done about a dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,10 +79,6 @@ pub struct Report {
     /// What a dry run could not judge, because its kind or namespace is in the same output.
     pub unjudged: Vec<ResourceRef>,
 }
-
-/// Records of takeoffs that did not finish, beyond which a new one first tidies up after them. Each may take 1 MiB of
-/// the cluster's store.
-const UNFINISHED_MAX: usize = 4;
 
 /// What the applies of a takeoff go by.
 struct Work<'a> {
@@ -257,167 +255,6 @@ impl Engine {
         }
     }
 
-    async fn read_revisions(
-        &self,
-        request: &TakeoffRequest,
-        memory: &mut Memory,
-    ) -> Result<(), EngineError> {
-        if memory.revisions.is_none() {
-            memory.revisions = Some(self.revisions(&request.release, &request.namespace).await?);
-        }
-        Ok(())
-    }
-
-    /// The revision to record, or `None` when the active one says the same.
-    ///
-    /// # Errors
-    /// A record that does not fit, or a pinned source whose content changed: before anything is written.
-    fn draft(
-        &self,
-        request: &TakeoffRequest,
-        stages: &Stages,
-        memory: &Memory,
-    ) -> Result<Option<Revision>, EngineError> {
-        let refused = |source| EngineError::History {
-            release: request.release.clone(),
-            source: Box::new(source),
-        };
-        let revisions = memory.history();
-        history::check_pin(&request.source_url, &request.source_checksum, revisions)
-            .map_err(refused)?;
-        match history::active(revisions) {
-            Some(active) if active.stages.same_as(stages) => return Ok(None),
-            None if stages.is_empty() && revisions.is_empty() => return Ok(None),
-            _ => {}
-        }
-        if let Some(unfinished) = revisions
-            .iter()
-            .find(|r| r.head.active_at == NEVER_ACTIVE && r.stages.same_as(stages))
-        {
-            return Ok(Some(unfinished.clone()));
-        }
-        let mut revision = Revision::new(
-            &request.release,
-            &request.namespace,
-            stages.clone(),
-            rand::random(),
-            now(),
-        );
-        revision.head.source_url.clone_from(&request.source_url);
-        revision
-            .head
-            .source_checksum
-            .clone_from(&request.source_checksum);
-        revision.to_secret().map_err(refused)?;
-        Ok(Some(revision))
-    }
-
-    /// Takeoffs that failed again and again with ever other objects leave a record each; beyond [`UNFINISHED_MAX`] what
-    /// they alone name is removed, then they are.
-    async fn clear_unfinished(
-        &self,
-        request: &TakeoffRequest,
-        stages: &Stages,
-        memory: &mut Memory,
-    ) -> Result<(), EngineError> {
-        let (unfinished, finished): (Vec<&Revision>, Vec<&Revision>) = memory
-            .history()
-            .iter()
-            .partition(|revision| revision.head.active_at == NEVER_ACTIVE);
-        if unfinished.len() <= UNFINISHED_MAX {
-            return Ok(());
-        }
-        let wanted = finished.iter().flat_map(|revision| revision.stages.iter().cloned());
-        let wanted = Stages::new(stages.iter().cloned().chain(wanted).collect());
-        let previous: Vec<Stages> = unfinished.iter().map(|r| r.stages.clone()).collect();
-        let heads: Vec<Head> = unfinished.iter().map(|revision| revision.head.clone()).collect();
-        let us = Owner::new(&request.namespace, &request.release);
-        let owner_uid = request.decoration.owner.as_ref().map(|owner| owner.uid.as_str());
-        self.carry_out(&plan::plan(wanted, &previous, request.prune), &us, owner_uid).await?;
-        for head in heads {
-            self.drop_revision(request, &head, memory).await?;
-        }
-        Ok(())
-    }
-
-    async fn drop_revision(
-        &self,
-        request: &TakeoffRequest,
-        head: &Head,
-        memory: &mut Memory,
-    ) -> Result<(), EngineError> {
-        let deleted = self.cluster().delete_revision(head).await;
-        deleted.map_err(|source| EngineError::record(&request.release, source))?;
-        if let Some(revisions) = &mut memory.revisions {
-            revisions.retain(|revision| revision.head.secret != head.secret);
-        }
-        Ok(())
-    }
-
-    /// Records a revision that is not active yet, unless it is there from an earlier try.
-    async fn store(&self, mut revision: Revision, memory: &mut Memory) -> Result<(), EngineError> {
-        if revision.head.uid.is_some() {
-            return Ok(());
-        }
-        // The first revision of a release is active at once: there is no other that could be.
-        if !memory.history().is_empty() {
-            revision.head.active_at = NEVER_ACTIVE;
-        }
-        self.create(revision, memory).await
-    }
-
-    async fn create(&self, revision: Revision, memory: &mut Memory) -> Result<(), EngineError> {
-        let mut known = memory.revisions.take().unwrap_or_default();
-        let release = &revision.head.release;
-        let head = self
-            .cluster()
-            .create_revision(&revision)
-            .await
-            .map_err(|source| EngineError::record(release, source))?;
-        known.push(Revision {
-            head,
-            stages: revision.stages,
-        });
-        memory.revisions = Some(known);
-        // What an older revision holds may live again by our own doing.
-        memory.gone.clear();
-        Ok(())
-    }
-
-    /// Makes the record of what was applied the active one.
-    async fn settle(
-        &self,
-        request: &TakeoffRequest,
-        stages: &Stages,
-        draft: Option<Revision>,
-        memory: &mut Memory,
-    ) -> Result<(), EngineError> {
-        if let Some(mut revision) = draft {
-            revision.head.active_at = now();
-            return self.create(revision, memory).await;
-        }
-        if history::active(memory.history()).is_some_and(|active| active.stages.same_as(stages)) {
-            return Ok(());
-        }
-        let Some(mut known) = memory.revisions.take() else {
-            return Ok(());
-        };
-        let now = now();
-        if let Some(revision) = known
-            .iter_mut()
-            .find(|r| r.head.active_at == NEVER_ACTIVE && r.stages.same_as(stages))
-        {
-            revision.head = self
-                .cluster()
-                .activate_revision(&revision.head, now)
-                .await
-                .map_err(|source| EngineError::record(&request.release, source))?;
-        }
-        tracing::trace!(release = request.release, "revision is active");
-        memory.revisions = Some(known);
-        Ok(())
-    }
-
     async fn apply(
         &self,
         request: &TakeoffRequest,
@@ -505,9 +342,17 @@ impl Engine {
     /// Waits until the kinds that a stage defines are served, the last stage included: whoever makes an object of such a
     /// kind next, in this takeoff or in another, finds it.
     async fn wait_served(&self, stage: &[Object]) -> Result<(), EngineError> {
-        for crd in stage.iter().filter(|object| object.kind() == "CustomResourceDefinition" && object.is_foundation()) {
-            let served = self.cluster().wait_established(crd.name(), self.options().stage_wait).await;
-            served.map_err(|source| EngineError::Served { source: Box::new(source) })?;
+        for crd in stage
+            .iter()
+            .filter(|object| object.kind() == "CustomResourceDefinition" && object.is_foundation())
+        {
+            let served = self
+                .cluster()
+                .wait_established(crd.name(), self.options().stage_wait)
+                .await;
+            served.map_err(|source| EngineError::Served {
+                source: Box::new(source),
+            })?;
         }
         Ok(())
     }
@@ -544,25 +389,6 @@ impl Engine {
         report.orphaned = removed.orphaned;
         Ok(())
     }
-
-    /// Drops the revisions beyond the cap; only after all that they alone name is gone.
-    async fn cap(&self, request: &TakeoffRequest, memory: &mut Memory) -> Result<(), EngineError> {
-        let Some(cap) = request.history_cap.and_then(|cap| i64::try_from(cap).ok()) else {
-            return Ok(());
-        };
-        let beyond: Vec<Head> = history::beyond_cap(memory.history(), cap)
-            .into_iter()
-            .map(|revision| revision.head.clone())
-            .collect();
-        for head in beyond {
-            self.drop_revision(request, &head, memory).await?;
-        }
-        Ok(())
-    }
-}
-
-fn now() -> Timestamp {
-    jiff::Timestamp::now()
 }
 
 /// The objects that must be sent: changed since they were last sent, or disturbed since by others.
@@ -586,18 +412,6 @@ fn pick(stage: &[Object], due: &HashSet<ResourceRef>) -> Vec<Object> {
         .filter(|object| due.contains(&object.reference()))
         .cloned()
         .collect()
-}
-
-/// Whether every object is named by some revision already, so that a kill before the new record loses none.
-fn is_covered(stages: &Stages, revisions: &[Revision]) -> bool {
-    let known: HashSet<ResourceRef> = revisions
-        .iter()
-        .flat_map(|revision| revision.stages.objects())
-        .map(Object::reference)
-        .collect();
-    stages
-        .objects()
-        .all(|object| known.contains(&object.reference()))
 }
 
 /// The plan without what is known to be gone.

@@ -165,7 +165,9 @@ fn looking_at_the_status_keeps_the_retry() {
     queue.done(&key, Disposition::Retry, now, 0.5);
     queue.push(&key, child(), now);
     assert!(queue.pop(now).is_none(), "a look waits for more changes");
-    let (_, work) = queue.pop(now + LOOK_DELAY).expect("the child's change is looked at");
+    let (_, work) = queue
+        .pop(now + LOOK_DELAY)
+        .expect("the child's change is looked at");
     assert_eq!(work.effect, Effect::StatusOnly);
     queue.done(&key, Disposition::Wait, now, 0.5);
     let (_, work) = queue

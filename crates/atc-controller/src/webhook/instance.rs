@@ -84,14 +84,19 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
 /// An override annotation that this write sets or changes.
 fn overridden(request: &Request) -> Option<&'static str> {
     let value = |object: &serde_json::Value, name: &str| {
-        object["metadata"]["annotations"][name].as_str().map(str::to_owned)
+        object["metadata"]["annotations"][name]
+            .as_str()
+            .map(str::to_owned)
     };
-    [names::ANNOTATION_OVERRIDE_FLIGHT, names::ANNOTATION_OVERRIDE_MODE]
-        .into_iter()
-        .find(|name| {
-            let now = value(&request.object, name);
-            now.is_some() && now != value(&request.old_object, name)
-        })
+    [
+        names::ANNOTATION_OVERRIDE_FLIGHT,
+        names::ANNOTATION_OVERRIDE_MODE,
+    ]
+    .into_iter()
+    .find(|name| {
+        let now = value(&request.object, name);
+        now.is_some() && now != value(&request.old_object, name)
+    })
 }
 
 /// Admission sees what the watches show, and touches nothing there.

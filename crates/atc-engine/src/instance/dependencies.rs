@@ -2,7 +2,9 @@
 
 use atc_access::{Observed, Read, ReadKind};
 use atc_api::AirwayMode;
-use atc_watch::{Dependencies, Dependency, Effect, Fingerprint, Role, Seen, SelectionDependency, Target};
+use atc_watch::{
+    Dependencies, Dependency, Effect, Fingerprint, Role, Seen, SelectionDependency, Target,
+};
 
 use super::{InstanceMemory, InstanceSettings};
 use crate::children::Child;
@@ -82,7 +84,9 @@ pub(super) fn inputs(
     };
     let counts = |read: &&Read| {
         read.kind != ReadKind::Candidate
-            || children.iter().any(|child| child.target.reference == read.target)
+            || children
+                .iter()
+                .any(|child| child.target.reference == read.target)
     };
     reads.iter().filter(counts).map(dependency).collect()
 }
@@ -92,4 +96,3 @@ fn version_of(api_version: &str) -> &str {
         .rsplit_once('/')
         .map_or(api_version, |(_, version)| version)
 }
-

@@ -65,7 +65,10 @@ mod tests {
         let object = json!({"spec": {"inner": {"n": 1}}});
         let check = |path: &[&str], expect: &str| {
             let path: Vec<String> = path.iter().map(|&key| key.to_owned()).collect();
-            assert_eq!(String::from_utf8(input(&object, &path)).expect("text"), expect);
+            assert_eq!(
+                String::from_utf8(input(&object, &path)).expect("text"),
+                expect
+            );
         };
         check(&[], r#"{"spec":{"inner":{"n":1}}}"#);
         check(&["spec", "inner"], r#"{"n":1}"#);
