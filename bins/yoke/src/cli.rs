@@ -1,9 +1,10 @@
 //! The command line's words: commands, flags, defaults, and what a wrong use of them gives.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use atc_engine::api::GoDuration;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
@@ -61,7 +62,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 pub(crate) struct Global {
     /// Path of the kubeconfig. Default: the files that $KUBECONFIG lists, else ~/.kube/config
-    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL)]
+    #[arg(long, value_parser = path(), global = true, value_name = "FILE", help_heading = GLOBAL)]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig. Default: its current one
     #[arg(long, global = true, value_name = "NAME", help_heading = GLOBAL)]
@@ -115,7 +116,7 @@ pub(crate) struct Takeoff {
     #[arg(long)]
     pub(crate) stdout: bool,
     /// Write each resource to a YAML file in this folder, or all of them to stdout if it is `-`, and stop
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_parser = path(), value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Print how the resources differ from those of the active revision, and stop
     #[arg(long)]
@@ -179,13 +180,13 @@ pub(crate) struct Takeoff {
     #[arg(long, value_name = "HEX")]
     pub(crate) checksum: Option<String>,
     /// Folder in which downloaded and compiled modules are kept. Default: nowhere
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_parser = path(), value_name = "DIR")]
     pub(crate) compilation_cache: Option<PathBuf>,
     /// Allow registries without TLS, or with a certificate that is not trusted
     #[arg(long)]
     pub(crate) insecure: bool,
     /// Key file, or folder of keys, one of which must have signed the module (not part of this version yet)
-    #[arg(long, value_name = "PATH", hide = true)]
+    #[arg(long, value_parser = path(), value_name = "PATH", hide = true)]
     pub(crate) verify: Option<PathBuf>,
     /// Use the cluster's own rules of readiness (not part of this version yet)
     #[arg(long, hide = true)]
@@ -210,6 +211,19 @@ pub(crate) struct Mayday {
     /// Delete Namespaces of the release too, and all that is in them
     #[arg(long)]
     pub(crate) remove_namespaces: bool,
+}
+
+/// A path; the empty one, which scripts give for "none", is one too.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
+
+/// What was given, unless it is empty, which stands for the default.
+pub(crate) fn given<T: AsRef<OsStr> + ?Sized, O: std::ops::Deref<Target = T>>(
+    flag: Option<&O>,
+) -> Option<&T> {
+    flag.map(|value| &**value)
+        .filter(|value| !value.as_ref().is_empty())
 }
 
 /// Parses the arguments, the program's name first.

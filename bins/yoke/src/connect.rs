@@ -9,7 +9,7 @@ use atc_engine::release::cluster::{self, Cluster, ClusterOptions};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
-use crate::cli::Global;
+use crate::cli::{Global, given};
 
 /// The namespace where neither a flag nor the kubeconfig's context names one.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -39,25 +39,23 @@ pub(crate) async fn connect(
     namespace: Option<&str>,
     need: Need,
 ) -> anyhow::Result<Connection> {
+    let context = given(global.kube_context.as_ref());
     let config = match (read(global)?, need) {
         (Some(kubeconfig), _) => {
             let options = KubeConfigOptions {
-                context: global.kube_context.clone(),
+                context: context.map(str::to_owned),
                 ..KubeConfigOptions::default()
             };
             let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
             Some(config.context("the kubeconfig cannot be used")?)
         }
-        (None, _)
-            if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
-                && global.kube_context.is_none() =>
-        {
+        (None, _) if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() && context.is_none() => {
             Some(
                 Config::incluster()
                     .context("there is no kubeconfig, and the pod's own account cannot be used")?,
             )
         }
-        (None, Need::Nothing) if global.kube_context.is_none() => None,
+        (None, Need::Nothing) if context.is_none() => None,
         (None, _) => bail!(
             "there is no kubeconfig: neither -kubeconfig nor $KUBECONFIG names a file, and ~/.kube/config does not exist"
         ),
@@ -93,11 +91,7 @@ pub(crate) async fn connect(
 /// The kubeconfig: of the flag (which must be there), of `$KUBECONFIG` (those files of its list that are there, merged),
 /// else of the home folder. `None` where there is none, or an empty one.
 fn read(global: &Global) -> anyhow::Result<Option<Kubeconfig>> {
-    if let Some(path) = global
-        .kubeconfig
-        .as_deref()
-        .filter(|path| !path.as_os_str().is_empty())
-    {
+    if let Some(path) = given(global.kubeconfig.as_ref()) {
         return Ok(Some(one(path)?));
     }
     let mut merged: Option<Kubeconfig> = None;

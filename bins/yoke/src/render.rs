@@ -97,12 +97,21 @@ fn printable(text: &str) -> String {
 
 /// Warnings of the libraries go to stderr; with `-debug` their timings do too.
 pub(crate) fn start_logging(debug: bool) {
-    const OURS: &str = "yoke=debug,atc_engine=debug,atc_flight=debug,atc_artifact=debug,atc_release=debug,atc_access=debug";
-    let filter = EnvFilter::new(if debug {
-        format!("warn,{OURS}")
-    } else {
-        "warn".to_owned()
-    });
+    const OURS: [&str; 5] = [
+        "atc_engine",
+        "atc_flight",
+        "atc_artifact",
+        "atc_release",
+        "atc_access",
+    ];
+    let level = if debug { "debug" } else { "warn" };
+    // What other crates log is in the errors that they return.
+    let filter = OURS
+        .iter()
+        .fold(format!("off,yoke={level}"), |filter, ours| {
+            format!("{filter},{ours}={level}")
+        });
+    let filter = EnvFilter::new(filter);
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -132,9 +132,16 @@ fn the_reference_is_current() {
     let stored = std::fs::read_to_string(path).expect("docs/cli.md");
     let mut wanted = stored.clone();
     let root = Cli::command();
-    let sections = [("global", Some(&root)), ("takeoff", root.find_subcommand("takeoff")), ("mayday", root.find_subcommand("mayday"))];
+    let sections = [
+        ("global", Some(&root)),
+        ("takeoff", root.find_subcommand("takeoff")),
+        ("mayday", root.find_subcommand("mayday")),
+    ];
     for (name, command) in sections {
-        let (begin, end) = (format!("<!-- begin {name} -->\n"), format!("<!-- end {name} -->"));
+        let (begin, end) = (
+            format!("<!-- begin {name} -->\n"),
+            format!("<!-- end {name} -->"),
+        );
         let start = wanted.find(&begin).expect(name) + begin.len();
         let stop = wanted.find(&end).expect(name);
         wanted.replace_range(start..stop, &table(command.expect(name)));
@@ -142,22 +149,47 @@ fn the_reference_is_current() {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, &wanted).expect("docs/cli.md");
     } else {
-        assert!(stored == wanted, "docs/cli.md is not current: run this test with UPDATE_DOCS=1");
+        assert!(
+            stored == wanted,
+            "docs/cli.md is not current: run this test with UPDATE_DOCS=1"
+        );
     }
 }
 
 /// The flags of a command as a Markdown table.
 fn table(command: &clap::Command) -> String {
     let mut table = String::from("| flag | default | meaning |\n| --- | --- | --- |\n");
-    let flags = command.get_arguments().filter(|arg| arg.get_long().is_some() && !arg.is_hide_set());
+    let flags = command
+        .get_arguments()
+        .filter(|arg| arg.get_long().is_some() && !arg.is_hide_set());
     for flag in flags {
         let name = flag.get_long().expect("a flag");
-        let value = flag.get_value_names().filter(|_| flag.get_action().takes_values()).and_then(|names| names.first());
-        let value = value.map(|value| if flag.is_require_equals_set() { format!("[={value}]") } else { format!(" {value}") });
-        let default = flag.get_default_values().first().map(|default| default.to_string_lossy().into_owned());
+        let value = flag
+            .get_value_names()
+            .filter(|_| flag.get_action().takes_values())
+            .and_then(|names| names.first());
+        let value = value.map(|value| {
+            if flag.is_require_equals_set() {
+                format!("[={value}]")
+            } else {
+                format!(" {value}")
+            }
+        });
+        let default = flag
+            .get_default_values()
+            .first()
+            .map(|default| default.to_string_lossy().into_owned());
         let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
-        let (default, value) = (default.filter(|default| default != "false").unwrap_or_default(), value.unwrap_or_default());
-        table.push_str(&format!("| `-{name}{value}` | {default} | {} |\n", help.replace('|', "\\|")));
+        let (default, value) = (
+            default
+                .filter(|default| default != "false")
+                .unwrap_or_default(),
+            value.unwrap_or_default(),
+        );
+        table.push_str(&format!(
+            "| `-{name}{value}` | {default} | {} |\n",
+            help.replace('|', "\\|")
+        ));
     }
     table
 }

@@ -18,7 +18,7 @@ use atc_engine::release::object::Stages;
 use atc_engine::release::plan::PruneOptions;
 use atc_engine::{DryRun, Engine, EngineOptions, Memory, NoObserver, Report, TakeoffRequest};
 
-use crate::cli::{Global, Takeoff};
+use crate::cli::{Global, Takeoff, given};
 use crate::connect::{self, Need};
 use crate::{output, render};
 use flight::Printed;
@@ -26,7 +26,8 @@ use flight::Printed;
 /// Does it, up to where the flags say to stop.
 pub(crate) async fn run(global: &Global, args: &Takeoff) -> anyhow::Result<()> {
     check(args)?;
-    let shows_only = args.stdout || args.out.is_some();
+    let out = given(args.out.as_ref());
+    let shows_only = args.stdout || out.is_some();
     let need = if shows_only && !args.cluster_access {
         Need::Nothing
     } else {
@@ -37,7 +38,7 @@ pub(crate) async fn run(global: &Global, args: &Takeoff) -> anyhow::Result<()> {
     let engine = Engine::new(
         connection.cluster,
         EngineOptions {
-            cache_dir: args.compilation_cache.clone(),
+            cache_dir: given(args.compilation_cache.as_ref()).map(Into::into),
             ..EngineOptions::default()
         },
     )?;
@@ -46,7 +47,7 @@ pub(crate) async fn run(global: &Global, args: &Takeoff) -> anyhow::Result<()> {
     if args.stdout {
         return output::write(printed.bytes).await;
     }
-    if let Some(out) = &args.out {
+    if let Some(out) = out {
         let stages = desired::parse(&printed.bytes).context("the resources cannot be read")?;
         return out::write(out, &args.release, &stages).await;
     }
@@ -74,7 +75,9 @@ pub(crate) async fn run(global: &Global, args: &Takeoff) -> anyhow::Result<()> {
     tracing::debug!(elapsed_ms = started.elapsed().as_millis(), "takeoff");
     tell(args, &namespace, &prepared.stages, &report);
     match args.wait.positive() {
-        Some(limit) if !args.dry => ready::wait(engine.cluster(), args, &prepared.stages, limit).await,
+        Some(limit) if !args.dry => {
+            ready::wait(engine.cluster(), args, &prepared.stages, limit).await
+        }
         _ => Ok(()),
     }
 }
@@ -84,7 +87,7 @@ fn check(args: &Takeoff) -> anyhow::Result<()> {
     super::check_release(&args.release)?;
     for (given, flag) in [
         (args.lock, "-lock"),
-        (args.verify.is_some(), "-verify"),
+        (given(args.verify.as_ref()).is_some(), "-verify"),
         (args.load_custom_readiness, "-load-custom-readiness"),
     ] {
         if given {
@@ -94,13 +97,18 @@ fn check(args: &Takeoff) -> anyhow::Result<()> {
     if args.dry && args.skip_dry_run {
         bail!("-dry and -skip-dry-run together do nothing");
     }
-    if args.flight.is_none() && args.checksum.is_some() {
+    if args.flight.is_none() && given(args.checksum.as_ref()).is_some() {
         bail!("-checksum is that of a flight, and none is given");
     }
     if args.flight.is_none() && !args.args.is_empty() {
         bail!("what follows -- goes to a flight, and none is given");
     }
-    if !args.cluster_access && !args.resource_access.is_empty() {
+    if !args.cluster_access
+        && args
+            .resource_access
+            .iter()
+            .any(|matcher| !matcher.is_empty())
+    {
         render::warning("-resource-access does nothing without -cluster-access");
     }
     Ok(())

@@ -1,9 +1,10 @@
 //! What a user could try next.
 
+use std::error::Error;
 use std::fmt;
 
 use atc_engine::EngineError;
-use atc_engine::release::cluster::{ClusterError, ErrorKind};
+use atc_engine::release::cluster::{ClusterError, ErrorKind, RevisionError, WaitError};
 
 /// An error that knows what may help.
 #[derive(Debug)]
@@ -27,18 +28,15 @@ impl fmt::Display for Hinted {
     }
 }
 
-impl std::error::Error for Hinted {}
+impl Error for Hinted {}
 
 /// The hints for an error, each once.
 pub(super) fn hints(error: &anyhow::Error) -> Vec<String> {
     let mut hints: Vec<String> = Vec::new();
-    if let Some(hinted) = error.downcast_ref::<Hinted>() {
-        hints.push(hinted.hint.clone());
-    }
     for cause in error.chain() {
         if let Some(cause) = cause.downcast_ref::<Hinted>() {
             hints.push(cause.hint.clone());
-        } else if let Some(cause) = cause.downcast_ref::<ClusterError>() {
+        } else if let Some(cause) = cluster_error(cause) {
             hints.extend(of_kind(cause.kind()).map(str::to_owned));
         } else if let Some(EngineError::Refused { step, failures, .. }) =
             cause.downcast_ref::<EngineError>()
@@ -56,10 +54,29 @@ pub(super) fn hints(error: &anyhow::Error) -> Vec<String> {
     hints
 }
 
+/// What the cluster said, in whatever it was handed up to us.
+fn cluster_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a ClusterError> {
+    if let Some(error) = cause.downcast_ref::<ClusterError>() {
+        return Some(error);
+    }
+    if let Some(error) = cause.downcast_ref::<Box<ClusterError>>() {
+        return Some(error);
+    }
+    let record = cause
+        .downcast_ref::<RevisionError>()
+        .or_else(|| Some(cause.downcast_ref::<Box<RevisionError>>()?));
+    match (record, cause.downcast_ref::<WaitError>()) {
+        (Some(RevisionError::Cluster(error)), _) | (_, Some(WaitError::Cluster(error))) => {
+            Some(error)
+        }
+        _ => None,
+    }
+}
+
 fn of_kind(kind: ErrorKind) -> Option<&'static str> {
     Some(match kind {
         ErrorKind::Unavailable | ErrorKind::Timeout => {
-            "-kubeconfig and -kube-context choose the cluster"
+            "-kubeconfig and -kube-context choose the cluster, -debug shows its address"
         }
         ErrorKind::Unauthorized => {
             "the credentials of the kubeconfig's user are missing or have run out"

@@ -2,7 +2,7 @@
 
 use crate::{Home, configmap};
 
-const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: d\n  namespace: n\nspec:\n  replicas: 0\n";
+const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: d\n  namespace: team\nspec:\n  replicas: 0\n";
 
 #[test]
 fn a_file_each() {
@@ -13,7 +13,7 @@ fn a_file_each() {
     assert_eq!(ran.ok(), "");
     let read = |path: &str| std::fs::read_to_string(home.path().join(path)).expect(path);
     assert_eq!(read("o/r/_/core/v1/configmap/a.yaml"), configmap("a"));
-    assert_eq!(read("o/r/n/apps/v1/deployment/d.yaml"), DEPLOYMENT);
+    assert_eq!(read("o/r/team/apps/v1/deployment/d.yaml"), DEPLOYMENT);
     assert!(!home.path().join("o/r/stale").exists());
     assert_eq!(
         std::fs::read_dir(home.path().join("o"))
@@ -38,7 +38,7 @@ fn one_map() {
         "{text}"
     );
     assert!(
-        text.contains("\nn:\n  apps:\n    v1:\n      deployment:\n        d:\n"),
+        text.contains("\nteam:\n  apps:\n    v1:\n      deployment:\n        d:\n"),
         "{text}"
     );
 }

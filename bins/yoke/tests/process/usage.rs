@@ -64,6 +64,23 @@ fn both_styles_and_both_places() {
             "r",
             "-stdout",
         ],
+        &[
+            "takeoff",
+            "-stdout",
+            "-out",
+            "",
+            "-kubeconfig=",
+            "-kube-context",
+            "",
+            "-checksum",
+            "",
+            "-namespace",
+            "",
+            "-verify",
+            "",
+            "-compilation-cache=",
+            "r",
+        ],
     ] {
         assert_eq!(
             home.yoke_with(args, configmap("a")).ok(),

@@ -10,7 +10,7 @@ use atc_engine::artifact::Location;
 use atc_engine::flight::{Bounds, StderrSink};
 use atc_engine::{Engine, NoObserver, Run};
 
-use crate::cli::Takeoff;
+use crate::cli::{Takeoff, given};
 use crate::input;
 use crate::render::Hinted;
 
@@ -52,7 +52,7 @@ pub(super) async fn run(
     };
 
     let location: Location = flight.parse()?;
-    let checksum = args.checksum.as_deref().filter(|sum| !sum.is_empty());
+    let checksum = given(args.checksum.as_ref());
     let started = Instant::now();
     let loaded = engine.load(&location, checksum, false).await?;
     tracing::debug!(elapsed_ms = started.elapsed().as_millis(), "flight loaded");

@@ -13,10 +13,18 @@ const HINT: &str = "the release is recorded as it is: mend the cause and take of
                     revision with descent";
 
 /// Waits, at most `limit`.
-pub(super) async fn wait(cluster: &Cluster, args: &Takeoff, stages: &Stages, limit: Duration) -> anyhow::Result<()> {
+pub(super) async fn wait(
+    cluster: &Cluster,
+    args: &Takeoff,
+    stages: &Stages,
+    limit: Duration,
+) -> anyhow::Result<()> {
     let last: Vec<&Object> = stages.iter().last().into_iter().flatten().collect();
     let defaults = WaitOptions::default();
-    let options = WaitOptions { limit, poll: args.poll.positive().unwrap_or(defaults.poll) };
+    let options = WaitOptions {
+        limit,
+        poll: args.poll.positive().unwrap_or(defaults.poll),
+    };
     let started = Instant::now();
     let waited = cluster
         .wait_ready(&last, options, |unready| {
@@ -28,7 +36,13 @@ pub(super) async fn wait(cluster: &Cluster, args: &Takeoff, stages: &Stages, lim
     tracing::debug!(elapsed_ms = started.elapsed().as_millis(), "waited");
     match waited {
         Ok(_) => Ok(()),
-        Err(error @ WaitError::Cluster(_)) => Err(anyhow::Error::new(error).context("cannot see whether the release is ready")),
-        Err(error) => Err(Hinted::new(format!("the release took off, but is not ready: {error}"), HINT).into()),
+        Err(error @ WaitError::Cluster(_)) => {
+            Err(anyhow::Error::new(error).context("cannot see whether the release is ready"))
+        }
+        Err(error) => Err(Hinted::new(
+            format!("the release took off, but is not ready: {error}"),
+            HINT,
+        )
+        .into()),
     }
 }
