@@ -16,10 +16,10 @@ const READY: &str = "ATC_TESTS_BUILT";
 /// Path of `atc` or `yoke`: what the variable `ATC` or `YOKE` names, else the one in the target folder of this test,
 /// built first when it is missing or older than the sources.
 pub fn binary(name: &str) -> Result<PathBuf> {
+    static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
     if let Some(path) = std::env::var_os(name.to_uppercase()).filter(|v| !v.is_empty()) {
         return Ok(path.into());
     }
-    static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
     let folder = folder()?;
     if !is_ready() {
         let built = BUILT.get_or_init(|| build(&folder).map_err(|error| format!("{error:#}")));

@@ -17,7 +17,6 @@ const EVERY: Duration = Duration::from_millis(30);
 /// # Panics
 ///
 /// When that did not happen within `limit`; `what` and the last error are in the message.
-#[expect(clippy::panic, reason = "it is an assertion")]
 pub async fn eventually<T, F>(limit: Duration, what: &str, mut look: impl FnMut() -> F) -> T
 where
     F: Future<Output = Result<Option<T>>>,
@@ -42,7 +41,6 @@ where
 /// # Panics
 ///
 /// When it did, or could not be looked.
-#[expect(clippy::panic, reason = "it is an assertion")]
 pub async fn never<T: Debug, F>(span: Duration, what: &str, mut look: impl FnMut() -> F)
 where
     F: Future<Output = Result<Option<T>>>,

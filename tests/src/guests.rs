@@ -31,8 +31,8 @@ pub fn guest(name: &str) -> Result<PathBuf> {
             }
             Ok(())
         };
-        let built = BUILT.get_or_init(|| build().map_err(|error| format!("{error:#}")));
-        built.as_ref().map_err(|error| anyhow::anyhow!("{error}"))?;
+        let answer = BUILT.get_or_init(|| build().map_err(|error| format!("{error:#}")));
+        answer.as_ref().map_err(|error| anyhow::anyhow!("{error}"))?;
     }
     let path = target.join("guests").join(format!("{name}.wasm"));
     if !path.is_file() {
