@@ -28,7 +28,7 @@ const MAGIC: &[u8; 16] = b"\0flight-compiled";
 /// The magic and the hash.
 const HEADER: usize = MAGIC.len() + 32;
 /// What is hashed before the name and the code, so that a hash from elsewhere fits nothing here.
-const DOMAIN: &[u8] = b"compiled flight, form 1\0";
+const DOMAIN: &str = "atc-flight 2026-11 compiled module, form 1";
 
 /// The folder of one user's compiled modules; several processes may share it.
 pub(crate) struct DiskCache {
@@ -143,9 +143,10 @@ enum Doubt {
 /// The hash that a file carries: of its name as well, so that a file under another's name does not match.
 fn hash(
     key: &Key,
-    code: impl FnOnce(&mut Sha256) -> std::io::Result<()>,
+    code: impl FnOnce(&mut blake3::Hasher) -> std::io::Result<()>,
 ) -> std::io::Result<[u8; 32]> {
-    let mut hasher = Sha256::new().chain_update(DOMAIN).chain_update(&key.0);
+    let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
+    hasher.update(key.0.as_bytes());
     code(&mut hasher)?;
     Ok(hasher.finalize().into())
 }

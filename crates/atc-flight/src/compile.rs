@@ -6,7 +6,9 @@ use bytes::Bytes;
 use wasmtime::{InstancePre, Module as Code};
 
 use crate::cache;
+use crate::engine;
 use crate::error::FlightError;
+use crate::heap;
 use crate::host::Guest;
 use crate::module::Linked;
 use crate::preamble;
@@ -41,7 +43,7 @@ pub(crate) async fn module(
     let module = blocking(runtime, move || {
         let module = from_scratch(&compiler, digest, &wasm);
         drop(wasm);
-        give_back();
+        heap::give_back();
         module
     })
     .await;
@@ -89,33 +91,16 @@ fn from_scratch(
     let engine = &runtime.0.engine;
     // Tens of milliseconds, and it tells a broken module before the seconds that compiling the sound part would take.
     Code::validate(engine, wasm).map_err(|error| FlightError::compile(format!("{error:#}")))?;
-    let code = engine
-        .precompile_module(wasm)
+    // An engine keeps its compiler's work space, tens of MB after a Go flight, for as long as it lives: this one goes.
+    let code = engine::new(runtime.0.options.compiler)
+        .and_then(|compiler| compiler.precompile_module(wasm))
         .map_err(|error| FlightError::compile(format!("{error:#}")))?;
-    let stored = runtime.0.disk.as_ref().and_then(|disk| {
+    if let Some(disk) = &runtime.0.disk {
         disk.store(digest, &code);
-        // From the file the code is mapped and shared; from the heap it is a copy of 10 MB for a Go flight.
-        disk.load(engine, digest)
-    });
-    let code = match stored {
-        Some(mapped) => mapped,
-        None => cache::load_compiled(engine, code)
-            .map_err(|error| FlightError::internal(format!("{error:#}")))?,
-    };
-    finish(runtime, digest, &code)
-}
-
-/// Gives what the compiler has freed back to the system: 100 MB for a Go flight, which the C library would keep.
-fn give_back() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    #[expect(
-        unsafe_code,
-        reason = "the C library has no safe wrapper for this; part of the room of the precompiled cache"
-    )]
-    // SAFETY: malloc_trim takes no pointer and may be called at any time from any thread.
-    unsafe {
-        libc::malloc_trim(0);
     }
+    let code = cache::load_compiled(engine, code)
+        .map_err(|error| FlightError::internal(format!("{error:#}")))?;
+    finish(runtime, digest, &code)
 }
 
 fn finish(

@@ -7,6 +7,7 @@ mod compile;
 mod duration;
 mod engine;
 mod error;
+mod heap;
 mod host;
 mod invocation;
 mod limits;

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 
-use sha2::{Digest as _, Sha256};
+use blake3::Hasher;
 use wasmtime::{Engine, Module};
 
 /// Code whose bytes are settled.
@@ -38,7 +38,7 @@ impl Image {
     }
 
     /// Feeds the code to a hash, all of it.
-    pub(super) fn hash_into(&self, hasher: &mut Sha256) -> io::Result<()> {
+    pub(super) fn hash_into(&self, hasher: &mut Hasher) -> io::Result<()> {
         match self {
             #[cfg(target_os = "linux")]
             Self::Sealed(file) => {
@@ -46,10 +46,11 @@ impl Image {
                 io::Seek::rewind(&mut file)?;
                 let mut step = vec![0; STEP];
                 loop {
-                    match file.read(&mut step)? {
-                        0 => return Ok(()),
-                        read => hasher.update(step.get(..read).unwrap_or_default()),
+                    let read = file.read(&mut step)?;
+                    if read == 0 {
+                        return Ok(());
                     }
+                    hasher.update(step.get(..read).unwrap_or_default());
                 }
             }
             Self::Owned(bytes) => {
