@@ -41,6 +41,7 @@ where
 /// # Panics
 ///
 /// When it did, or could not be looked.
+#[expect(clippy::panic, reason = "it is an assertion")]
 pub async fn never<T: Debug, F>(span: Duration, what: &str, mut look: impl FnMut() -> F)
 where
     F: Future<Output = Result<Option<T>>>,

@@ -75,7 +75,7 @@ pub fn summary(children: &[Child]) -> Ready {
         .filter_map(|child| words(child, false))
         .collect();
     if waiting.is_empty() {
-        Ready::ready()
+        Ready::settled()
     } else {
         Ready::in_progress(format!("waiting for {}", few(&waiting)))
     }
@@ -93,16 +93,16 @@ fn words(child: &Child, failed: bool) -> Option<String> {
 
 /// The first few of many words.
 fn few(words: &[String]) -> String {
-    let mut text = words
+    let text = words
         .iter()
         .take(NAMED)
         .cloned()
         .collect::<Vec<_>>()
         .join("; ");
-    if words.len() > NAMED {
-        text.push_str(&format!("; and {} more", words.len() - NAMED));
+    match words.len().saturating_sub(NAMED) {
+        0 => text,
+        more => format!("{text}; and {more} more"),
     }
-    text
 }
 
 impl Engine {
@@ -346,8 +346,8 @@ mod tests {
     fn failed_before_waiting_before_ready() {
         let waiting = child("b", Verdict::InProgress("0 of 1 complete".into()));
         let failed = child("c", Verdict::Failed("BackoffLimitExceeded".into()));
-        assert_eq!(summary(&[]), Ready::ready());
-        assert_eq!(summary(&[child("a", Verdict::Ready)]), Ready::ready());
+        assert_eq!(summary(&[]), Ready::settled());
+        assert_eq!(summary(&[child("a", Verdict::Ready)]), Ready::settled());
         let one = summary(&[child("a", Verdict::Ready), waiting.clone()]);
         assert_eq!(
             (one.reason, one.message.as_str()),

@@ -18,7 +18,7 @@ pub enum Disposition {
 /// The first retry comes after about one second, as in the existing tool.
 pub const BACKOFF_BASE: Duration = Duration::from_secs(1);
 /// No retry is further off than this: 15 minutes, as in the existing tool.
-pub const BACKOFF_CAP: Duration = Duration::from_secs(15 * 60);
+pub const BACKOFF_CAP: Duration = Duration::from_mins(15);
 
 /// The delay before the retry that follows `failures` failures in a row (1 = the first).
 ///

@@ -300,14 +300,14 @@ impl Engine {
         memory.failure = None;
         memory.children.clone_from(&takeoff.children);
         memory.reads = reads;
-        let ready = children::summary(&memory.children);
+        let verdict = children::summary(&memory.children);
         observer.commit(dependencies(settings, memory));
         let disposition = settings
             .drift_interval
             .map_or(Disposition::Wait, Disposition::After);
         Ok(InstanceReport {
             takeoff,
-            ..InstanceReport::of(ready, disposition)
+            ..InstanceReport::of(verdict, disposition)
         })
     }
 

@@ -37,7 +37,7 @@ pub struct MaydayReport {
 }
 
 /// How long one stage of what is removed may take to be gone. 2 min, as in the existing tool.
-const PRUNE_WAIT: Duration = Duration::from_secs(120);
+const PRUNE_WAIT: Duration = Duration::from_mins(2);
 
 /// What became of what was to be removed.
 #[derive(Debug, Default)]

@@ -44,7 +44,7 @@ pub fn take_parent(stages: &mut Stages, parent: &ResourceRef) -> Option<Value> {
     found
         .into_iter()
         .map(|object| object.status().clone())
-        .find(|status| status.is_object())
+        .find(Value::is_object)
 }
 
 /// The parent's status in the output of a flight that failed, if it can be read.

@@ -23,7 +23,7 @@ pub const MESSAGE_MAX: usize = 32_000;
 
 impl Ready {
     /// Everything is there and ready.
-    pub fn ready() -> Self {
+    pub fn settled() -> Self {
         Self {
             status: true,
             reason: "Ready",
@@ -191,11 +191,11 @@ mod tests {
 
     #[test]
     fn ours_is_added_and_settles() {
-        let first = next(&Value::Null, None, &Ready::ready(), 3, NOW).expect("written");
+        let first = next(&Value::Null, None, &Ready::settled(), 3, NOW).expect("written");
         assert_eq!(first["conditions"][0]["type"], "Ready");
         assert_eq!(first["conditions"][0]["observedGeneration"], 3);
         assert_eq!(
-            next(&first, None, &Ready::ready(), 3, "2027-01-01T00:00:00Z"),
+            next(&first, None, &Ready::settled(), 3, "2027-01-01T00:00:00Z"),
             None
         );
     }
@@ -205,7 +205,7 @@ mod tests {
         let first = next(&Value::Null, None, &Ready::in_progress("a"), 1, OLD).expect("written");
         let second = next(&first, None, &Ready::in_progress("b"), 1, NOW).expect("message changed");
         assert_eq!(second["conditions"][0]["lastTransitionTime"], OLD);
-        let third = next(&second, None, &Ready::ready(), 1, NOW).expect("status changed");
+        let third = next(&second, None, &Ready::settled(), 1, NOW).expect("status changed");
         assert_eq!(third["conditions"][0]["lastTransitionTime"], NOW);
     }
 
@@ -213,7 +213,7 @@ mod tests {
     fn printed_status_is_whole_and_keeps_other_conditions() {
         let current = json!({"old": 1, "conditions": [cond("Warm", "True", "Yes", OLD)]});
         let printed = json!({"msg": "hi", "conditions": [cond("Painted", "True", "Dry", OLD)]});
-        let status = next(&current, Some(&printed), &Ready::ready(), 1, NOW).expect("written");
+        let status = next(&current, Some(&printed), &Ready::settled(), 1, NOW).expect("written");
         assert_eq!(status["msg"], "hi");
         assert!(status.get("old").is_none());
         let kinds: Vec<_> = status["conditions"]
@@ -227,7 +227,7 @@ mod tests {
             next(
                 &status,
                 Some(&printed),
-                &Ready::ready(),
+                &Ready::settled(),
                 1,
                 "2028-01-01T00:00:00Z"
             ),
@@ -238,12 +238,16 @@ mod tests {
     #[test]
     fn own_ready_of_the_flight_is_kept() {
         let printed = json!({"conditions": [cond("Ready", "False", "Custom", OLD)]});
-        let status = next(&Value::Null, Some(&printed), &Ready::ready(), 1, NOW).expect("written");
+        let status =
+            next(&Value::Null, Some(&printed), &Ready::settled(), 1, NOW).expect("written");
         assert_eq!(
             status["conditions"],
             json!([cond("Ready", "False", "Custom", OLD)])
         );
-        assert_eq!(next(&status, Some(&printed), &Ready::ready(), 2, NOW), None);
+        assert_eq!(
+            next(&status, Some(&printed), &Ready::settled(), 2, NOW),
+            None
+        );
     }
 
     #[test]

@@ -130,7 +130,7 @@ impl Engine {
             }
         }
         self.read_revisions(request, memory).await?;
-        let draft = self.draft(request, stages, memory)?;
+        let draft = Self::draft(request, stages, memory)?;
         if request.dry_run == DryRun::Only {
             return Ok(report);
         }

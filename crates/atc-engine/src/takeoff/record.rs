@@ -37,7 +37,6 @@ impl Engine {
     /// # Errors
     /// A record that does not fit, or a pinned source whose content changed: before anything is written.
     pub(super) fn draft(
-        &self,
         request: &TakeoffRequest,
         stages: &Stages,
         memory: &Memory,
