@@ -27,7 +27,7 @@ use crate::kinds::{Kind, Setup, hash};
 use crate::owner::Owner;
 
 /// How long a CRD may take to be established. 60 s, as in the existing tool.
-const ESTABLISH: Duration = Duration::from_secs(60);
+const ESTABLISH: Duration = Duration::from_mins(1);
 /// While a CRD goes, it is looked at again at least this often, should no event tell of it.
 const GOING: Duration = Duration::from_secs(5);
 

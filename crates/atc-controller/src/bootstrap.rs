@@ -62,7 +62,7 @@ impl WebhookService {
         json!([{"name": "not-the-atc", "expression": format!("request.userInfo.username != '{name}'")}])
     }
 
-    fn webhook(&self, name: &str, path: &str, rules: Value, timeout: u8) -> Value {
+    fn webhook(&self, name: &str, path: &str, rules: &Value, timeout: u8) -> Value {
         json!({
             "name": name,
             "clientConfig": self.client_config(path),
@@ -78,23 +78,31 @@ impl WebhookService {
 
     /// The configurations that stand as long as we run.
     pub fn configurations(&self) -> Vec<Value> {
-        let rule = |resources: Value, scope: &str| json!([{"apiGroups": [GROUP], "apiVersions": [VERSION], "operations": ["CREATE", "UPDATE"], "resources": resources, "scope": scope}]);
+        let rule = |resources: &[&str], scope: &str| {
+            json!([{
+                "apiGroups": [GROUP],
+                "apiVersions": [VERSION],
+                "operations": ["CREATE", "UPDATE"],
+                "resources": resources,
+                "scope": scope,
+            }])
+        };
         vec![
             configuration(
                 AIRWAY_WEBHOOK,
-                self.webhook(
+                &self.webhook(
                     "airways.yoke.cd",
                     "/validations/airways.yoke.cd",
-                    rule(json!(["airways"]), "Cluster"),
+                    &rule(&["airways"], "Cluster"),
                     30,
                 ),
             ),
             configuration(
                 FLIGHT_WEBHOOK,
-                self.webhook(
+                &self.webhook(
                     "flights.yoke.cd",
                     "/validations/flights.yoke.cd",
-                    rule(json!(["flights", "clusterflights"]), "*"),
+                    &rule(&["flights", "clusterflights"], "*"),
                     30,
                 ),
             ),
@@ -114,10 +122,10 @@ impl WebhookService {
         }]);
         let mut value = configuration(
             airway,
-            self.webhook(
+            &self.webhook(
                 airway,
                 &format!("/validations/{airway}"),
-                rules,
+                &rules,
                 INSTANCE_TIMEOUT,
             ),
         );
@@ -136,7 +144,7 @@ impl WebhookService {
 /// admission is shorter, so that a denial has our words.
 pub const INSTANCE_TIMEOUT: u8 = 10;
 
-fn configuration(name: &str, webhook: Value) -> Value {
+fn configuration(name: &str, webhook: &Value) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",

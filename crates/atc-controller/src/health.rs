@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// A watch that has been silent for this long makes the process not ready. The server ends each watch after less than a
 /// minute, so this is two reconnections that did not come about.
-pub const SILENCE: Duration = Duration::from_secs(120);
+pub const SILENCE: Duration = Duration::from_mins(2);
 
 /// State of the parts that readiness rests on.
 #[derive(Debug)]

@@ -97,9 +97,7 @@ impl Instance {
 
 /// Hash of what an object says: all but status, owners, server fields, and finalizers that are not ours.
 fn fingerprint(object: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    significant(object).to_string().hash(&mut hasher);
-    hasher.finish()
+    hash(&significant(object))
 }
 
 /// The resourceVersion as a number; larger is later.
@@ -107,11 +105,32 @@ fn version(object: &Value) -> Option<u64> {
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
-/// Hash of a spec.
+/// Hash of what a value says, whatever the order of its keys.
 pub(crate) fn hash(value: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
-    value.to_string().hash(&mut hasher);
+    feed(value, &mut hasher);
     hasher.finish()
+}
+
+fn feed(value: &Value, hasher: &mut DefaultHasher) {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            (b'{', entries.len()).hash(hasher);
+            for (key, value) in entries {
+                key.hash(hasher);
+                feed(value, hasher);
+            }
+        }
+        Value::Array(list) => {
+            (b'[', list.len()).hash(hasher);
+            for value in list {
+                feed(value, hasher);
+            }
+        }
+        scalar => scalar.hash(hasher),
+    }
 }
 
 /// An Airway's running part.
@@ -296,5 +315,41 @@ impl Kinds {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_echo_of_our_own_write_says_nothing_new() {
+        let told = json!({
+            "apiVersion": "x.dev/v1",
+            "kind": "App",
+            "metadata": { "creationTimestamp": "t", "generation": 1, "name": "a", "namespace": "n", "uid": "u" },
+            "spec": { "b": [1, { "x": null }], "a": "1" },
+        });
+        let mut echo = told.clone();
+        echo["metadata"] = json!({
+            "creationTimestamp": "t", "finalizers": ["f"], "generation": 1, "name": "a", "namespace": "n",
+            "ownerReferences": [{ "uid": "o" }], "resourceVersion": "2", "uid": "u",
+        });
+        echo["status"] = json!({ "conditions": [] });
+        assert_eq!(fingerprint(&told), fingerprint(&echo));
+        let differs = |pointer: &str, value: Value| {
+            let mut edited = echo.clone();
+            *edited.pointer_mut(pointer).expect("there") = value;
+            assert_ne!(fingerprint(&told), fingerprint(&edited), "{pointer}");
+        };
+        differs("/spec/a", json!(1));
+        differs("/spec/b", json!([{ "x": null }, 1]));
+        differs("/spec/b/1/x", json!({}));
+        differs("/metadata/name", json!("b"));
+        let reordered = json!({ "a": "1", "b": [1, { "x": null }] });
+        assert_eq!(hash(&told["spec"]), hash(&reordered));
+        assert_ne!(hash(&json!(["a", "b"])), hash(&json!([["a"], "b"])));
     }
 }

@@ -136,7 +136,7 @@ async fn reload(config: RustlsConfig, tls: TlsFiles, stop: tokio_util::sync::Can
         match config.reload_from_pem(now.0.clone(), now.1.clone()).await {
             Ok(()) => tracing::info!("took up a new certificate"),
             Err(error) => {
-                tracing::warn!(%error, "the new certificate is not usable, keeping the old one")
+                tracing::warn!(%error, "the new certificate is not usable, keeping the old one");
             }
         }
         last = Some(now);
