@@ -1,6 +1,6 @@
 //! From flags and environment to a cluster and the namespace to work in.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -95,7 +95,10 @@ fn read(global: &Global) -> anyhow::Result<Option<Kubeconfig>> {
         return Ok(Some(one(path)?));
     }
     let mut merged: Option<Kubeconfig> = None;
-    for path in paths(std::env::var_os("KUBECONFIG"), std::env::var_os("HOME")) {
+    for path in paths(
+        std::env::var_os("KUBECONFIG").as_deref(),
+        std::env::var_os("HOME"),
+    ) {
         if matches!(path.try_exists(), Ok(false)) {
             continue;
         }
@@ -124,9 +127,9 @@ fn one(path: &Path) -> anyhow::Result<Kubeconfig> {
 }
 
 /// The files that may make up the kubeconfig.
-fn paths(listed: Option<OsString>, home: Option<OsString>) -> Vec<PathBuf> {
+fn paths(listed: Option<&OsStr>, home: Option<OsString>) -> Vec<PathBuf> {
     let listed: Vec<PathBuf> = listed
-        .iter()
+        .into_iter()
         .flat_map(std::env::split_paths)
         .filter(|path| !path.as_os_str().is_empty())
         .collect();
@@ -147,7 +150,7 @@ mod tests {
     #[test]
     fn files_of_the_environment() {
         let check = |listed: Option<&str>, home: Option<&str>, wanted: &[&str]| {
-            let got = paths(listed.map(Into::into), home.map(Into::into));
+            let got = paths(listed.map(OsStr::new), home.map(Into::into));
             assert_eq!(
                 got,
                 wanted.iter().map(PathBuf::from).collect::<Vec<_>>(),

@@ -186,10 +186,8 @@ fn table(command: &clap::Command) -> String {
                 .unwrap_or_default(),
             value.unwrap_or_default(),
         );
-        table.push_str(&format!(
-            "| `-{name}{value}` | {default} | {} |\n",
-            help.replace('|', "\\|")
-        ));
+        let help = help.replace('|', "\\|");
+        table += &format!("| `-{name}{value}` | {default} | {help} |\n");
     }
     table
 }

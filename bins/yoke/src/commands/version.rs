@@ -25,9 +25,10 @@ fn table() -> String {
         .map(|(name, _)| name.len())
         .max()
         .unwrap_or_default();
-    rows.iter()
-        .map(|(name, version)| format!("{name:width$}  {version}\n"))
-        .collect()
+    let lines = rows
+        .iter()
+        .map(|(name, version)| format!("{name:width$}  {version}"));
+    lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
 #[cfg(test)]

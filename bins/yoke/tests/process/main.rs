@@ -1,4 +1,9 @@
 //! The program as a process, without any cluster: streams, exit codes, signals, files.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests; their helpers are not seen as such"
+)]
 
 mod flights;
 mod interrupt;
@@ -108,10 +113,8 @@ impl Ran {
 /// A module that prints to stdout and stderr, does `end`, and exits with a code.
 pub(crate) fn printer(stdout: &[u8], stderr: &[u8], end: &str, code: u32) -> Vec<u8> {
     let escaped = |bytes: &[u8]| {
-        bytes
-            .iter()
-            .map(|byte| format!("\\{byte:02x}"))
-            .collect::<String>()
+        let hex: Vec<String> = bytes.iter().map(|byte| format!("\\{byte:02x}")).collect();
+        hex.concat()
     };
     let number = |number: usize| escaped(&u32::try_from(number).expect("small").to_le_bytes());
     let (out, err) = (stdout.len(), stderr.len());

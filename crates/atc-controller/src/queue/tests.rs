@@ -149,11 +149,11 @@ async fn a_waiter_sees_pushes_and_timers() {
     let key = Name("a", 1);
     queue.push(&key, Effect::Evaluate, Cause::Edit("it".into()));
     let (got, _) = queue.next().await;
-    queue.done(&got, Disposition::After(Duration::from_secs(60)));
+    queue.done(&got, Disposition::After(Duration::from_mins(1)));
     let start = Instant::now();
     let (_, work) = queue.next().await;
     assert_eq!(work.cause, Cause::Timer);
-    assert!(start.elapsed() >= Duration::from_secs(60));
+    assert!(start.elapsed() >= Duration::from_mins(1));
 }
 
 #[test]

@@ -79,13 +79,14 @@ pub(super) async fn run(
     let said = stderr.end();
     let outcome = evaluated?.outcome;
     if outcome.exit != 0 {
-        let mut message = format!("the flight failed: exit_code({})", outcome.exit);
+        let code = outcome.exit;
         if let Some(refused) = &outcome.refused {
-            message.push_str(&format!(", after {refused}"));
-        } else if !said {
-            message.push_str(", and it wrote nothing to stderr");
+            bail!("the flight failed: exit_code({code}), after {refused}");
         }
-        bail!(message);
+        if !said {
+            bail!("the flight failed: exit_code({code}), and it wrote nothing to stderr");
+        }
+        bail!("the flight failed: exit_code({code})");
     }
     let bytes = Vec::from(outcome.stdout);
     if is_blank(&bytes) {

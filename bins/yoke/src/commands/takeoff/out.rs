@@ -61,7 +61,7 @@ fn replace(out: &Path, folder: &Path, files: &[(PathBuf, String)]) -> anyhow::Re
     }
     match fs::symlink_metadata(folder) {
         Ok(there) if there.is_dir() => {
-            fs::rename(folder, &old).with_context(|| says("replace", folder))?
+            fs::rename(folder, &old).with_context(|| says("replace", folder))?;
         }
         Ok(_) => bail!("\"{}\" is there and is no folder", folder.display()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => (),
