@@ -187,7 +187,8 @@ fn table(command: &clap::Command) -> String {
             value.unwrap_or_default(),
         );
         let help = help.replace('|', "\\|");
-        table += &format!("| `-{name}{value}` | {default} | {help} |\n");
+        let row = format!("| `-{name}{value}` | {default} | {help} |\n");
+        table.push_str(&row);
     }
     table
 }
