@@ -2,8 +2,19 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::panic,
     reason = "tests; their helpers are not seen as such"
 )]
 
+mod airway;
+mod cli;
 mod examples;
+mod instance;
+mod killed;
 mod kit;
+mod modes;
+mod outage;
+mod output;
+mod prune;
+mod solo;
+mod world;

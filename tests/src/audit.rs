@@ -39,7 +39,10 @@ impl Call {
         let uri = text(&event["requestURI"]);
         let mut resource = text(&object["resource"]);
         if resource.is_empty() {
-            uri.split('?').next().unwrap_or_default().clone_into(&mut resource);
+            uri.split('?')
+                .next()
+                .unwrap_or_default()
+                .clone_into(&mut resource);
         }
         if let Some(sub) = object["subresource"].as_str() {
             resource = format!("{resource}/{sub}");

@@ -24,7 +24,16 @@ impl Cluster {
     ///
     /// When it could not be started.
     pub async fn shared() -> Self {
-        Self::of(controlplane::shared()).await
+        Self::on(controlplane::shared()).await
+    }
+
+    /// A control plane that several tests of this process share in another way.
+    ///
+    /// # Panics
+    ///
+    /// When there is no client for it.
+    pub async fn on(plane: &'static ControlPlane) -> Self {
+        Self::of(plane).await
     }
 }
 

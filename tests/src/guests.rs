@@ -32,7 +32,9 @@ pub fn guest(name: &str) -> Result<PathBuf> {
             Ok(())
         };
         let answer = BUILT.get_or_init(|| build().map_err(|error| format!("{error:#}")));
-        answer.as_ref().map_err(|error| anyhow::anyhow!("{error}"))?;
+        answer
+            .as_ref()
+            .map_err(|error| anyhow::anyhow!("{error}"))?;
     }
     let path = target.join("guests").join(format!("{name}.wasm"));
     if !path.is_file() {

@@ -1,0 +1,489 @@
+//! Airways from their creation to their deletion: what is installed, made, refused, repaired and removed.
+
+use atc_tests::{AirwayBuilder, FileServer, condition, eventually, is_ready};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::{Value, json};
+
+use crate::world::{
+    AIRWAYS, CRDS, HOOKS, LIMIT, World, configmap, deployment, module, puppet, text,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_installed_crds_are_those_of_the_api() {
+    let world = World::new().await;
+    let crds = atc_api::airway::crds();
+    assert_eq!(crds.len(), 3);
+    for crd in crds {
+        let name = crd.metadata.name.clone().unwrap();
+        let wanted = serde_json::to_value(&crd).unwrap();
+        let found = world.get(&format!("{CRDS}/{name}")).await.unwrap().unwrap();
+        // The apiserver completes names and conversion; it must not drop or complete anything of the schema.
+        let shown: CustomResourceDefinition = serde_json::from_value(found.clone()).unwrap();
+        let shown = shown.spec.versions;
+        assert!(
+            shown == crd.spec.versions,
+            "{name}:\n{}\n{}",
+            json!(shown),
+            json!(crd.spec.versions)
+        );
+        let (wanted, found) = (&wanted["spec"], &found["spec"]);
+        for field in ["group", "scope"] {
+            assert_eq!(found[field], wanted[field], "{name}: {field}");
+        }
+        for field in ["kind", "plural", "singular", "shortNames", "categories"] {
+            assert_eq!(
+                found["names"][field], wanted["names"][field],
+                "{name}: {field}"
+            );
+        }
+        assert_eq!(found["conversion"]["strategy"], "None", "{name}");
+        let version = &found["versions"][0];
+        assert_eq!(version["subresources"]["status"], json!({}), "{name}");
+    }
+    for (name, webhook) in [
+        ("atc-airway", "airways.yoke.cd"),
+        ("atc-flight", "flights.yoke.cd"),
+    ] {
+        let hook = world
+            .get(&format!("{HOOKS}/{name}"))
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(hook["webhooks"][0]["name"], webhook);
+        assert_eq!(hook["webhooks"][0]["failurePolicy"], "Fail");
+        assert_eq!(hook["webhooks"][0]["sideEffects"], "None");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crd_and_a_webhook_are_made_and_scale_works_r162() {
+    let world = World::new().await;
+    let scale =
+        json!({ "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas" });
+    let column = json!([{ "name": "note", "type": "string", "jsonPath": ".spec.note" }]);
+    let kind = world
+        .kind_with(AirwayBuilder::new("Scaled", &puppet()), |airway| {
+            let version = &mut airway["spec"]["template"]["versions"][0];
+            version["subresources"] = json!({ "scale": scale });
+            version["additionalPrinterColumns"] = column.clone();
+            let status = &mut version["schema"]["openAPIV3Schema"]["properties"]["status"];
+            // Whoever says nothing of conditions gets them.
+            *status =
+                json!({ "type": "object", "properties": { "replicas": { "type": "integer" } } });
+        })
+        .await;
+    let airway = world.get(&kind.airway_path()).await.unwrap().unwrap();
+    assert_eq!(
+        airway["metadata"]["finalizers"],
+        json!(["yoke.cd/strip.airway"])
+    );
+    let ready = condition(&airway, "Ready").unwrap();
+    assert_eq!(
+        ready["observedGeneration"],
+        airway["metadata"]["generation"]
+    );
+    let name = kind.airway.name();
+    let crd = world.get(&format!("{CRDS}/{name}")).await.unwrap().unwrap();
+    let hook = world
+        .get(&format!("{HOOKS}/{name}"))
+        .await
+        .unwrap()
+        .unwrap();
+    for made in [&crd, &hook] {
+        let owners = made["metadata"]["ownerReferences"].as_array().unwrap();
+        assert_eq!(owners.len(), 1);
+        assert_eq!(owners[0]["kind"], "Airway");
+        assert_eq!(owners[0]["uid"], airway["metadata"]["uid"]);
+    }
+    assert_eq!(hook["webhooks"][0]["name"], name);
+    assert_eq!(hook["webhooks"][0]["failurePolicy"], "Fail");
+    let version = &crd["spec"]["versions"][0];
+    assert_eq!(version["subresources"]["status"], json!({}));
+    assert_eq!(
+        version["subresources"]["scale"]["specReplicasPath"],
+        ".spec.replicas"
+    );
+    assert_eq!(version["additionalPrinterColumns"], column);
+    let status = &version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"];
+    assert_eq!(
+        status["conditions"]["items"]["properties"]["type"]["type"],
+        "string"
+    );
+
+    // As `kubectl scale` does it.
+    kind.make("s", json!({ "replicas": 1, "status": { "replicas": 1 } }))
+        .await;
+    world.has("s", json!({ "replicas": "1" })).await;
+    let path = format!("{}/scale", kind.path("s"));
+    let mut scale = world.get(&path).await.unwrap().unwrap();
+    assert_eq!(scale["status"]["replicas"], 1);
+    scale["spec"]["replicas"] = 3.into();
+    world.cluster.api.put(&path, &scale).await.unwrap();
+    assert_eq!(kind.instance("s").await["spec"]["replicas"], 3);
+    world.has("s", json!({ "replicas": "3" })).await;
+    kind.ready("s").await;
+    kind.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deletion_takes_everything_with_it_r39() {
+    let world = World::new().await;
+    let airway = AirwayBuilder::new("Dangler", &puppet()).set("skipAdmissionWebhook", true);
+    let kind = world.kind(airway).await;
+    let names: Vec<String> = (0..8).map(|number| format!("d{number}")).collect();
+    for name in &names {
+        kind.create(name, &json!({})).await.unwrap();
+    }
+    for name in &names {
+        kind.ready(name).await;
+    }
+    for name in names.iter().step_by(3) {
+        kind.edit(name, json!({ "fail": "no way" })).await;
+    }
+    for name in names.iter().step_by(3) {
+        kind.says(name, "Error", "no way").await;
+    }
+    assert_eq!(world.configmaps(&world.ns).await.len(), names.len());
+    let name = kind.airway.name();
+    kind.remove().await;
+    for path in [format!("{CRDS}/{name}"), format!("{HOOKS}/{name}")] {
+        assert!(world.get(&path).await.unwrap().is_none(), "{path}");
+    }
+    assert!(world.configmaps(&world.ns).await.is_empty());
+    assert!(world.revisions().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_deletion_holds_nobody_up_r47() {
+    let world = World::new().await;
+    let kind = world.kind(AirwayBuilder::new("Sticky", &puppet())).await;
+    kind.make("a", json!({})).await;
+    let finalizers =
+        json!({ "metadata": { "finalizers": ["yoke.cd/mayday.flight", "tests.atc.dev/hold"] } });
+    world.merge(&kind.path("a"), &finalizers).await;
+    world.delete(&kind.airway_path()).await;
+    kind.until("a", "waits for a foreign finalizer", |object| {
+        object["metadata"]["finalizers"] == json!(["tests.atc.dev/hold"])
+    })
+    .await;
+    eventually(LIMIT, "the Airway says that it goes", || async {
+        let airway = world.get(&kind.airway_path()).await?.unwrap_or_default();
+        let reason = condition(&airway, "Ready").map(|ready| ready["reason"].clone());
+        Ok((reason == Some("Terminating".into())).then_some(()))
+    })
+    .await;
+    // Another one comes to be, and goes, meanwhile.
+    let nimble = world.kind(AirwayBuilder::new("Nimble", &puppet())).await;
+    nimble.make("b", json!({})).await;
+    nimble.remove().await;
+    assert!(world.get(&kind.airway_path()).await.unwrap().is_some());
+    world
+        .merge(
+            &kind.path("a"),
+            &json!({ "metadata": { "finalizers": null } }),
+        )
+        .await;
+    kind.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crd_deleted_by_hand_comes_back_r21() {
+    let world = World::new().await;
+    let airway = AirwayBuilder::new("Reborn", &puppet()).dynamic();
+    let kind = world.kind(airway).await;
+    kind.make("a", json!({ "note": "before" })).await;
+    let path = format!("{CRDS}/{}", kind.airway.name());
+    let before = world.get(&path).await.unwrap().unwrap();
+    world.delete(&path).await;
+    eventually(LIMIT, "the CRD is back", || async {
+        let crd = world.get(&path).await?.unwrap_or_default();
+        let back = crd["metadata"]["uid"].is_string()
+            && crd["metadata"]["uid"] != before["metadata"]["uid"];
+        Ok(back.then_some(()))
+    })
+    .await;
+    eventually(LIMIT, "an instance is taken", || async {
+        kind.create("b", &json!({ "note": "again" }))
+            .await
+            .map(Some)
+    })
+    .await;
+    kind.ready("b").await;
+    world.has("b", json!({ "note": "again" })).await;
+    // What went with the old CRD went whole, and edits are seen through the new one.
+    world.gone(&world.core("configmaps", "a")).await;
+    kind.edit("b", json!({ "note": "once more" })).await;
+    world.has("b", json!({ "note": "once more" })).await;
+    assert_eq!(world.revisions().await.len(), 2);
+    kind.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_airway_is_refused_with_words() {
+    let world = World::new().await;
+    let files = FileServer::start().unwrap();
+    files.put("puppet.wasm", module());
+    let good = files.url("puppet.wasm");
+    let of = |path: &str, value: Value| {
+        let mut airway = AirwayBuilder::new("Refused", &good).build();
+        *airway.pointer_mut(path).unwrap() = value;
+        airway
+    };
+    let status = "/spec/template/versions/0/schema/openAPIV3Schema/properties/status";
+    let version = "/spec/template/versions/0";
+    // What is wrong; whether the schema refuses it already, before we are asked; the words.
+    let table: Vec<(Value, bool, &str)> = vec![
+        (of("/spec/mode", json!("loud")), true, "mode"),
+        (of("/spec/wasmUrls", json!({})), true, "wasmUrls.flight"),
+        (
+            AirwayBuilder::new("Refused", &good)
+                .set("maxMemoryMib", -1)
+                .build(),
+            true,
+            "maxMemoryMib",
+        ),
+        (
+            of("/spec/mode", json!("static")),
+            false,
+            "spec.mode \"static\" is not part of this version",
+        ),
+        (
+            of("/metadata/name", json!("others.tests.atc.dev")),
+            false,
+            "must be \"refuseds.tests.atc.dev\"",
+        ),
+        (
+            of(&format!("{version}/storage"), json!(false)),
+            false,
+            "0 versions with storage: true",
+        ),
+        (
+            of(status, json!({ "type": "string" })),
+            false,
+            "properties.status.type is \"string\" but must be \"object\"",
+        ),
+        (
+            of(
+                status,
+                json!({ "type": "object", "properties": { "conditions": { "type": "object" } } }),
+            ),
+            false,
+            "conditions.type must be \"array\"",
+        ),
+        (
+            of(
+                &format!("{version}/schema/openAPIV3Schema/properties/spec"),
+                json!({ "type": "nonsense" }),
+            ),
+            false,
+            "nonsense",
+        ),
+        (
+            of("/spec/wasmUrls/flight", json!(files.url("none.wasm"))),
+            false,
+            "404",
+        ),
+        (
+            of(
+                "/spec/wasmUrls/flight",
+                json!(files.put("text.wasm", "<html>")),
+            ),
+            false,
+            "text.wasm",
+        ),
+        (
+            of(
+                "/spec/wasmUrls",
+                json!({ "flight": good, "flightChecksum": "ab".repeat(32) }),
+            ),
+            false,
+            &"ab".repeat(32),
+        ),
+    ]
+    .into_iter()
+    .map(|(airway, schema, words)| (airway, schema, String::from(words).leak() as &str))
+    .collect();
+    for (airway, schema, words) in table {
+        let error = world.cluster.api.post(AIRWAYS, &airway).await.unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains(words), "{words:?} in {error}");
+        assert_eq!(
+            error.contains("airways.yoke.cd\" denied"),
+            !schema,
+            "{error}"
+        );
+        let path = format!("{AIRWAYS}/{}", text(&airway["metadata"]["name"]));
+        assert!(world.get(&path).await.unwrap().is_none(), "{words}");
+    }
+    let crds = world.cluster.api.list(CRDS).await.unwrap();
+    assert!(
+        !crds
+            .iter()
+            .any(|crd| text(&crd["metadata"]["name"]).starts_with("refused"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flights_are_refused_with_clear_words() {
+    let world = World::new().await;
+    let flight = json!({ "apiVersion": "yoke.cd/v1alpha1", "metadata": { "name": "f" }, "spec": { "wasmUrl": puppet() } });
+    for (path, kind) in [
+        (
+            format!("/apis/yoke.cd/v1alpha1/namespaces/{}/flights", world.ns),
+            "Flight",
+        ),
+        (
+            "/apis/yoke.cd/v1alpha1/clusterflights".to_owned(),
+            "ClusterFlight",
+        ),
+    ] {
+        let mut body = flight.clone();
+        body["kind"] = kind.into();
+        let error = world
+            .cluster
+            .api
+            .post(&path, &body)
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("flights.yoke.cd") && error.contains("not part of this version"),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_change_is_shown_and_does_no_harm_r27() {
+    let world = World::new().await;
+    let kind = world.kind(AirwayBuilder::new("Stored", &puppet())).await;
+    kind.make("a", json!({ "note": "before" })).await;
+    let path = kind.airway_path();
+    let old = world.get(&path).await.unwrap().unwrap()["spec"]["template"].clone();
+    let mut version = old["versions"][0].clone();
+    version["name"] = "v9".into();
+    let changes = [
+        (json!({ "versions": [version] }), "storedVersions"),
+        (json!({ "scope": "Cluster" }), "scope"),
+        (
+            json!({ "names": { "plural": "others" } }),
+            "metadata.name is",
+        ),
+    ];
+    for (template, words) in changes {
+        let change = json!({ "spec": { "template": template } });
+        let error = world.cluster.api.merge(&path, &change).await.unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("airways.yoke.cd\" denied") && error.contains(words),
+            "{error}"
+        );
+    }
+    assert!(is_ready(&world.get(&path).await.unwrap().unwrap()));
+    kind.edit("a", json!({ "note": "after" })).await;
+    world.has("a", json!({ "note": "after" })).await;
+
+    // Where nobody asks us first, the refusal is in the condition, and the kind is served on.
+    let hook = format!("{HOOKS}/atc-airway");
+    let mut webhooks = world.get(&hook).await.unwrap().unwrap()["webhooks"].clone();
+    webhooks[0]["objectSelector"] =
+        json!({ "matchExpressions": [{ "key": "unasked", "operator": "DoesNotExist" }] });
+    world.merge(&hook, &json!({ "webhooks": webhooks })).await;
+    let unasked = json!({
+        "metadata": { "labels": { "unasked": "" } }, "spec": { "template": { "versions": [version] } },
+    });
+    world
+        .merge(
+            &path,
+            &json!({ "metadata": { "labels": { "unasked": "" } } }),
+        )
+        .await;
+    eventually(LIMIT, "the change is taken", || async {
+        world.cluster.api.merge(&path, &unasked).await.map(Some)
+    })
+    .await;
+    eventually(LIMIT, "the refusal is shown", || async {
+        let airway = world.get(&path).await?.unwrap_or_default();
+        let ready = condition(&airway, "Ready").cloned().unwrap_or_default();
+        let shown =
+            ready["reason"] == "Error" && text(&ready["message"]).contains("storedVersions");
+        if shown {
+            Ok(Some(()))
+        } else {
+            Err(anyhow::anyhow!("{ready}"))
+        }
+    })
+    .await;
+    kind.edit("a", json!({ "note": "served on" })).await;
+    world.has("a", json!({ "note": "served on" })).await;
+    kind.update(json!({ "template": old })).await;
+    kind.edit("a", json!({ "note": "recovered" })).await;
+    world.has("a", json!({ "note": "recovered" })).await;
+    kind.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_reaches_all_instances_and_a_touch_none_r19() {
+    let world = World::new().await;
+    let kind = world.kind(AirwayBuilder::new("Turned", &puppet())).await;
+    let objects = |name: &str| json!([configmap(name, json!({ "from": "spec" }))]);
+    let inner = |name: &str| json!({ "objects": [configmap(name, json!({ "from": "inner" }))] });
+    let names = ["a", "b", "c"];
+    for name in names {
+        kind.make(
+            name,
+            json!({ "objects": objects(name), "inner": inner(name) }),
+        )
+        .await;
+    }
+    world.settle().await;
+    let runs = |world: &World| names.map(|name| world.runs(&kind, name));
+    let before = runs(&world);
+    let touch = json!({ "metadata": { "annotations": { "touched": "yes" } } });
+    world.merge(&kind.airway_path(), &touch).await;
+    kind.settled().await;
+    world.settle().await;
+    for (before, after) in before.iter().zip(runs(&world)) {
+        assert!(after <= before + 1, "{after} runs after {before}");
+    }
+    kind.update(json!({ "objectPath": ["spec", "inner"] }))
+        .await;
+    for name in names {
+        world.has(name, json!({ "from": "inner" })).await;
+    }
+    kind.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_own_writes_are_not_reviewed_r111() {
+    let world = World::new().await;
+    let kind = world.kind(AirwayBuilder::new("Grown", &puppet())).await;
+    let spec = json!({ "inner": { "fail": "fails now" }, "objects": [deployment("d", 1)] });
+    kind.make("a", spec).await;
+    kind.update(json!({ "objectPath": ["spec", "inner"] }))
+        .await;
+    kind.says("a", "Error", "fails now").await;
+    let error = kind
+        .try_edit("a", json!({ "inner": { "fail": "refused" } }))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("refused") && error.contains(&kind.airway.name()),
+        "{error}"
+    );
+    let path = kind.path("a");
+    world
+        .merge(
+            &format!("{path}/status"),
+            &json!({ "status": { "seen": true } }),
+        )
+        .await;
+    let finalizers =
+        json!({ "metadata": { "finalizers": ["yoke.cd/mayday.flight", "tests.atc.dev/x"] } });
+    world.merge(&path, &finalizers).await;
+    let finalizers = json!({ "metadata": { "finalizers": ["yoke.cd/mayday.flight"] } });
+    world.merge(&path, &finalizers).await;
+    kind.delete("a").await;
+    kind.remove().await;
+}
