@@ -146,6 +146,7 @@ impl ArtifactError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Unsupported { .. } => ErrorKind::Unsupported,
+            Self::Download { source, .. } if is_untrusted(&**source) => ErrorKind::Refused,
             Self::Download { .. } | Self::Timeout { .. } | Self::Ended { .. } => {
                 ErrorKind::Unavailable
             }
@@ -170,4 +171,17 @@ impl ArtifactError {
     pub fn is_transient(&self) -> bool {
         self.kind() == ErrorKind::Unavailable
     }
+}
+
+/// Whether the server's certificate was refused: that does not pass by itself, and bytes from before must not hide it.
+/// By the words of the TLS library, since the HTTP client has no type for it.
+fn is_untrusted(error: &dyn std::error::Error) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.to_string().contains("certificate") {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }

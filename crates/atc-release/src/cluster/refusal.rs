@@ -236,6 +236,9 @@ fn list(f: &mut fmt::Formatter<'_>, items: impl Iterator<Item = String>) -> fmt:
     Ok(())
 }
 
+/// What the API server says of a URL of a group that it serves and a resource that it does not.
+const NO_RESOURCE: &str = "could not find the requested resource";
+
 fn classify(
     code: u16,
     reason: &str,
@@ -257,8 +260,10 @@ fn classify(
     match code {
         401 => ErrorKind::Unauthorized,
         403 => ErrorKind::Forbidden,
-        // An unknown URL has no object to name: that is how an unserved kind looks.
-        404 if name.is_empty() => ErrorKind::NoSuchKind,
+        // An unknown URL has no object to name: that is how an unserved kind looks, as a page or as a Status.
+        404 if name.is_empty() && (reason != "NotFound" || message.contains(NO_RESOURCE)) => {
+            ErrorKind::NoSuchKind
+        }
         404 => ErrorKind::NotFound,
         409 if reason == "AlreadyExists" => ErrorKind::AlreadyExists,
         409 if causes
