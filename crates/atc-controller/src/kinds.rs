@@ -72,7 +72,7 @@ impl Instance {
     /// Takes the state that our own write made, so that the next run need not wait for the watch to tell it.
     pub(crate) fn stored(&self, mut object: Value) {
         if let Some(metadata) = object["metadata"].as_object_mut() {
-            metadata.remove("managedFields");
+            metadata.shift_remove("managedFields");
         }
         let mut place = self.object.write().unwrap_or_else(PoisonError::into_inner);
         if version(&object) > version(&place)

@@ -235,20 +235,18 @@ impl Engine {
         settings: &InstanceSettings,
         object: &mut Value,
     ) -> Result<bool, EngineError> {
-        let held = LiveMeta::of(object)
-            .finalizers()
-            .contains(&names::FINALIZER_INSTANCE);
         let edit = MetadataEdit {
             add_finalizer: Some(names::FINALIZER_INSTANCE.into()),
             add_owner: settings.owner.clone(),
             ..MetadataEdit::default()
         };
         match self.edit(settings, object, &edit).await? {
-            Some(stored) => {
+            (Some(stored), _) => {
                 *object = stored;
                 Ok(true)
             }
-            None => Ok(held),
+            // It may have been set by a call of ours whose answer was lost.
+            (None, seen) => Ok(seen.finalizers().contains(&names::FINALIZER_INSTANCE)),
         }
     }
 

@@ -162,7 +162,7 @@ pub fn alike(a: &Value, b: &Value) -> bool {
             .flatten()
         {
             if let Value::Object(map) = condition {
-                map.remove("lastTransitionTime");
+                map.shift_remove("lastTransitionTime");
             }
         }
         status

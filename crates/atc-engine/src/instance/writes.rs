@@ -12,14 +12,14 @@ use crate::status;
 const STALE_TRIES: usize = 5;
 
 impl Engine {
-    /// Edits finalizers and owners, on the newest state when ours is old. `None`: nothing was to be changed, or the object
-    /// is gone or another one.
+    /// Edits finalizers and owners, on the newest state when ours is old. Without an object: nothing was to be changed, or
+    /// it is gone or another one; what was seen of it last tells which.
     pub(super) async fn edit(
         &self,
         settings: &InstanceSettings,
         object: &Value,
         edit: &MetadataEdit,
-    ) -> Result<Option<Value>, EngineError> {
+    ) -> Result<(Option<Value>, LiveMeta), EngineError> {
         let mut live = LiveMeta::of(object);
         let mut tries = 1;
         loop {
@@ -36,10 +36,10 @@ impl Engine {
                         .await;
                     match now.map_err(EngineError::cluster)? {
                         Some(now) if now.uid() == live.uid() => live = now,
-                        _ => return Ok(None),
+                        _ => return Ok((None, live)),
                     }
                 }
-                other => return other.map_err(EngineError::cluster),
+                other => return Ok((other.map_err(EngineError::cluster)?, live)),
             }
         }
     }
