@@ -73,7 +73,7 @@ async fn a_proxy_is_used_but_never_for_this_machine() {
         std::process::Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
-                "fetcher::tests::with_a_proxy_in_the_environment",
+                "fetcher::tests::places::with_a_proxy_in_the_environment",
                 "--nocapture",
             ])
             .env_clear()
