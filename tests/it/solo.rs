@@ -3,11 +3,11 @@
 
 use std::sync::OnceLock;
 
-use atc_tests::{AirwayBuilder, Atc, Cluster};
+use atc_tests::{AirwayBuilder, Atc, Cluster, eventually};
 use controlplane::{Component, ControlPlane, Options};
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::world::{AIRWAYS, Kind, World, puppet};
+use crate::world::{AIRWAYS, HOOKS, Kind, LIMIT, World, puppet};
 
 /// The right to start an atc there. Given back at the end of the test.
 pub(crate) struct Solo {
@@ -43,11 +43,22 @@ impl Solo {
             .access(&["*"])
             .set("skipAdmissionWebhook", true);
         let path = format!("{AIRWAYS}/{}", airway.name());
-        // Its webhook would ask an atc that is not there.
-        if self.world.get(&path).await.unwrap().is_some() {
-            return Kind::of(&self.world, airway);
+        if self.world.get(&path).await.unwrap().is_none() {
+            return self.world.kind(airway).await;
         }
-        self.world.kind(airway).await
+        // Made with an earlier atc, whose port was another one.
+        let (hook, service) = (
+            format!("{HOOKS}/{}", airway.name()),
+            "/api/v1/namespaces/atc/services/solo",
+        );
+        eventually(LIMIT, "its webhook asks the atc of now", || async {
+            let hook = self.world.get(&hook).await?.unwrap_or_default();
+            let service = self.world.get(service).await?.unwrap_or_default();
+            let port = &hook["webhooks"][0]["clientConfig"]["service"]["port"];
+            Ok((*port == service["spec"]["ports"][0]["port"]).then_some(()))
+        })
+        .await;
+        Kind::of(&self.world, airway)
     }
 }
 
