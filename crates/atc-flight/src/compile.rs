@@ -91,6 +91,7 @@ fn from_scratch(
     let engine = &runtime.0.engine;
     // Tens of milliseconds, and it tells a broken module before the seconds that compiling the sound part would take.
     Code::validate(engine, wasm).map_err(|error| FlightError::compile(format!("{error:#}")))?;
+    preamble::check_code(wasm)?;
     // An engine keeps its compiler's work space, tens of MB after a Go flight, for as long as it lives: this one goes.
     let code = engine::new(runtime.0.options.compiler)
         .and_then(|compiler| compiler.precompile_module(wasm))

@@ -16,7 +16,9 @@ use atc_engine::release::drift::{self, DiffOptions};
 use atc_engine::release::history;
 use atc_engine::release::object::Stages;
 use atc_engine::release::plan::PruneOptions;
-use atc_engine::{DryRun, Engine, EngineOptions, Memory, NoObserver, Report, TakeoffRequest};
+use atc_engine::{
+    DryRun, Engine, EngineError, EngineOptions, Memory, NoObserver, Report, TakeoffRequest,
+};
 
 use crate::cli::{Global, Takeoff, given};
 use crate::connect::{self, Need};
@@ -48,7 +50,7 @@ pub(crate) async fn run(global: &Global, args: &Takeoff) -> anyhow::Result<()> {
         return output::write(printed.bytes).await;
     }
     if let Some(out) = out {
-        let stages = desired::parse(&printed.bytes).context("the resources cannot be read")?;
+        let stages = desired::parse(&printed.bytes).context(unreadable(args))?;
         return out::write(out, &args.release, &stages).await;
     }
 
@@ -59,13 +61,17 @@ pub(crate) async fn run(global: &Global, args: &Takeoff) -> anyhow::Result<()> {
         cross_namespace: args.cross_namespace,
         ..Decoration::default()
     };
-    let prepared = engine.prepare(&printed.bytes, None, &decoration).await?;
+    let prepared = match engine.prepare(&printed.bytes, None, &decoration).await {
+        Err(EngineError::Output { source }) => {
+            return Err(anyhow::Error::new(source).context(unreadable(args)));
+        }
+        prepared => prepared?,
+    };
     if args.diff_only {
         return diff(engine.cluster(), args, &namespace, &prepared.stages).await;
     }
-    // A dry run writes nothing.
-    if args.create_namespace && !args.dry {
-        namespace::ensure(engine.cluster(), &namespace).await?;
+    if args.create_namespace {
+        namespace::ensure(engine.cluster(), &namespace, args.dry).await?;
     }
     let started = Instant::now();
     let request = request(args, &namespace, &printed, decoration);
@@ -79,6 +85,14 @@ pub(crate) async fn run(global: &Global, args: &Takeoff) -> anyhow::Result<()> {
             ready::wait(engine.cluster(), args, &prepared.stages, limit).await
         }
         _ => Ok(()),
+    }
+}
+
+/// What is said of resources that cannot be read: where they came from.
+fn unreadable(args: &Takeoff) -> &'static str {
+    match args.flight {
+        Some(_) => "the flight's output cannot be read as resources",
+        None => "stdin cannot be read as resources",
     }
 }
 

@@ -88,7 +88,7 @@ fn of_kind(kind: ErrorKind) -> Option<&'static str> {
 
 /// Several refusals reach us as words only.
 fn of_refusal(step: &str, failure: &str) -> Option<&'static str> {
-    if step == "ownership" {
+    if step == "ownership" && failure.contains("own") {
         return Some("-force-ownership takes resources that belong to others");
     }
     if failure.contains("conflict") {

@@ -33,9 +33,14 @@ fn refused_objects_stand_one_a_line() {
         line.ends_with("a is another's") && items.is_empty(),
         "{line}"
     );
-    let hints = hint::hints(&refused(&["a", "b"]));
+    let hints = hint::hints(&refused(&[
+        "a is owned by b",
+        "c is owned by d",
+        "cannot read e: forbidden",
+    ]));
     assert_eq!(hints.len(), 1);
     assert!(hints[0].contains("-force-ownership"), "{hints:?}");
+    assert!(hint::hints(&refused(&["cannot read e: forbidden"])).is_empty());
 }
 
 #[test]

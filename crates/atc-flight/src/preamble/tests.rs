@@ -1,3 +1,4 @@
+use super::check_code;
 use crate::FlightErrorKind;
 use crate::testkit::assemble;
 
@@ -63,4 +64,22 @@ fn every_missing_import_is_named() {
 fn what_is_known_passes() {
     let wasm = assemble(r#"(module (import "host" "known" (func)) (func unreachable))"#);
     assert!(super::check(&wasm, |module, name| (module, name) == ("host", "known")).is_ok());
+}
+
+#[test]
+fn loops_nest_so_deep_and_no_deeper() {
+    let nested = |depth: usize, beside: usize| {
+        let loops = format!("{}{}", "(loop ".repeat(depth), ")".repeat(depth));
+        let blocks = format!("{}{}", "(block ".repeat(5000), ")".repeat(5000));
+        assemble(&format!(
+            "(module (func) (func {blocks} {}))",
+            loops.repeat(beside)
+        ))
+    };
+    assert!(check_code(&nested(256, 3)).is_ok());
+    let error = check_code(&nested(257, 1)).unwrap_err().to_string();
+    assert!(
+        error.contains("function 1") && error.contains("nested loops"),
+        "{error}"
+    );
 }

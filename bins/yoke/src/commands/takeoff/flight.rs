@@ -54,7 +54,9 @@ pub(super) async fn run(
     let location: Location = flight.parse()?;
     let checksum = given(args.checksum.as_ref());
     let started = Instant::now();
-    let loaded = engine.load(&location, checksum, false).await?;
+    // A kept module that no checksum pins may be an old one: a takeoff is of what is there now.
+    let fresh = checksum.is_none() && location.inferred_checksum().is_none();
+    let loaded = engine.load(&location, checksum, fresh).await?;
     tracing::debug!(elapsed_ms = started.elapsed().as_millis(), "flight loaded");
 
     let stdin = input::read(input::MAX_INPUT).await?.unwrap_or_default();

@@ -13,7 +13,10 @@ const LIMIT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Creates the namespace unless it is there, and waits until it is active. It carries no marks: it belongs to nobody.
-pub(super) async fn ensure(cluster: &Cluster, name: &str) -> anyhow::Result<()> {
+///
+/// # Errors
+/// In a dry run, which writes nothing, a namespace that is not there: nothing in it could be judged.
+pub(super) async fn ensure(cluster: &Cluster, name: &str, dry: bool) -> anyhow::Result<()> {
     let deadline = Instant::now() + LIMIT;
     let wanted = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
     let object =
@@ -22,6 +25,7 @@ pub(super) async fn ensure(cluster: &Cluster, name: &str) -> anyhow::Result<()> 
     loop {
         let live = match cluster.get(&mapping, "", name).await? {
             Some(live) => live,
+            None if dry => bail!("namespace \"{name}\" does not exist, and a dry run creates none"),
             None => match cluster.apply(&object, &ApplyOptions::default()).await {
                 // Somebody else was quicker, or the one before is not quite gone.
                 Err(error)
