@@ -93,8 +93,14 @@ fn kinds() {
     );
     check(
         404,
-        json!({"kind": "Status", "reason": "NotFound", "details": {}}),
+        json!({"kind": "Status", "reason": "NotFound", "details": {},
+            "message": "the server could not find the requested resource"}),
         ErrorKind::NoSuchKind,
+    );
+    check(
+        404,
+        json!({"kind": "Status", "reason": "NotFound", "message": "nothing of that name"}),
+        ErrorKind::NotFound,
     );
     check(
         409,
