@@ -32,7 +32,7 @@ mod dependencies;
 mod identity;
 mod writes;
 
-use dependencies::{dependencies, inputs};
+use dependencies::{dependencies, has_newer_input, inputs};
 pub use identity::release_name;
 use identity::{Identity, input};
 
@@ -453,6 +453,12 @@ impl Engine {
                 }
             }
             (Ok(()), None) => {
+                if has_newer_input(request.settings, memory) {
+                    // The flight has not seen this yet: what follows from it is not known, so nothing is said.
+                    observer.commit(dependencies(request.settings, memory));
+                    let ready = children::summary(&memory.children);
+                    return InstanceReport::of(ready, Disposition::Wait);
+                }
                 observer.commit(dependencies(request.settings, memory));
                 InstanceReport::of(children::summary(&memory.children), Disposition::Wait)
             }

@@ -39,6 +39,31 @@ pub(super) fn dependencies(settings: &InstanceSettings, memory: &InstanceMemory)
     all
 }
 
+/// Whether a child that the flight has looked up was judged in another state than the flight saw: an evaluation follows.
+pub(super) fn has_newer_input(settings: &InstanceSettings, memory: &InstanceMemory) -> bool {
+    let seen = |child: &Child, read: &Read| match (&read.observed, &child.judged) {
+        (
+            Observed::Present {
+                uid,
+                resource_version,
+            },
+            Some(judged),
+        ) => *uid == judged.uid && *resource_version == judged.resource_version,
+        (Observed::Absent, judged) => judged.is_none(),
+        (Observed::Present { .. }, None) => false,
+    };
+    matches!(
+        settings.mode,
+        AirwayMode::Dynamic | AirwayMode::Subscription
+    ) && memory.children.iter().any(|child| {
+        let reads = memory
+            .reads
+            .iter()
+            .filter(|read| read.target == child.target.reference);
+        reads.into_iter().any(|read| !seen(child, read))
+    })
+}
+
 /// In which state a child counts as seen: as judged, unless that hides a drift that is to be undone. One that was looked
 /// for and not found is seen as absent.
 fn seen(child: &Child, applied: Option<Fingerprint>, drift: Effect) -> Seen {
