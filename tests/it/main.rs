@@ -1,9 +1,12 @@
 //! The tests on a real control plane: one binary, one control plane, a namespace for each test.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
     reason = "tests; their helpers are not seen as such"
+)]
+#![allow(
+    clippy::too_many_lines,
+    clippy::needless_pass_by_value,
+    reason = "a test reads as one story, and its helpers take what json! makes"
 )]
 
 mod airway;

@@ -14,8 +14,9 @@ fn table() -> Vec<(String, &'static str)> {
     let mut bomb = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x]\n");
     for level in 1..12 {
         let before = format!("*a{}", level - 1);
-        let all = vec![before.as_str(); 9].join(",");
-        bomb.push_str(&format!("a{level}: &a{level} [{all}]\n"));
+        let all = [before.as_str(); 9].join(",");
+        let line = format!("a{level}: &a{level} [{all}]\n");
+        bomb.push_str(&line);
     }
     let namespaced = |kind: &str, name: &str| {
         format!(r#"{{"apiVersion":"v1","kind":"{kind}","metadata":{{"name":"{name}"}}}}"#)
@@ -195,13 +196,12 @@ async fn numbers_and_texts_come_through_r79_r83() {
     })
     .await;
     let text = "--- no document\nkey: |\n  ---\n  a: b\n---\n# end\n";
+    let indented: Vec<String> = text.lines().map(|line| format!("    {line}\n")).collect();
     let printed = format!(
         "apiVersion: made.dev/v1\nkind: Number\nmetadata: {{name: num}}\nspec:\n  big: 9123456789012345678\n  \
          date: 20161216\n  tenth: 0.1\n  minus: -9223372036854775808\n---\n\
          apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: t}}\ndata:\n  text: |\n{}",
-        text.lines()
-            .map(|line| format!("    {line}\n"))
-            .collect::<String>()
+        indented.concat()
     );
     kind.make("n", json!({ "raw": printed })).await;
     let made = world.get(&format!("{path}/num")).await.unwrap().unwrap();
