@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     solo::{Solo, plane},
-    world::{AIRWAYS, CRDS, HOOKS, LIMIT, World, configmap, configmap_in, free_crd, look, text},
+    world::{CRDS, HOOKS, LIMIT, World, configmap, configmap_in, free_crd, look, text},
 };
 
 /// A kubeconfig of the atc's user, or of another, whose server is another one.
