@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     solo::{Solo, plane},
-    world::{CRDS, HOOKS, LIMIT, World, configmap, configmap_in, free_crd, look, text},
+    world::{AIRWAYS, CRDS, HOOKS, LIMIT, World, configmap, configmap_in, free_crd, look, text},
 };
 
 /// A kubeconfig of the atc's user, or of another, whose server is another one.
@@ -138,6 +138,78 @@ async fn a_busy_server_is_asked_again_r95() {
     assert!(atc.clone().alive());
     kind.delete("b").await;
     assert!(world.revisions().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_rights_it_lives_and_says_why_r25() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    // As on a cluster that never saw an atc.
+    for name in ["atc-airway", "atc-flight"] {
+        world.delete(&format!("{HOOKS}/{name}")).await;
+    }
+    let crds =
+        ["airways", "flights", "clusterflights"].map(|name| format!("{CRDS}/{name}.yoke.cd"));
+    if world.get(AIRWAYS).await.unwrap().is_some() {
+        // Those of the other tests go first, and that needs an atc.
+        let atc = solo.atc(&[]).await;
+        for airway in world.cluster.api.list(AIRWAYS).await.unwrap() {
+            let path = format!("{AIRWAYS}/{}", text(&airway["metadata"]["name"]));
+            world.delete(&path).await;
+            world.gone(&path).await;
+        }
+        atc.clone().terminate().unwrap();
+    }
+    for path in &crds {
+        world.delete(path).await;
+        world.gone(path).await;
+    }
+    let grant = async |name: &str, verbs: Value| {
+        let base = "/apis/rbac.authorization.k8s.io/v1/cluster";
+        let role = json!({ "metadata": { "name": name }, "rules": [{
+            "apiGroups": ["*"], "resources": ["*"], "verbs": verbs,
+        }] });
+        let binding = json!({
+            "metadata": { "name": name },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
+            "subjects": [{ "kind": "User", "name": "user", "apiGroup": "rbac.authorization.k8s.io" }],
+        });
+        world.post(&format!("{base}roles"), &role).await;
+        world.post(&format!("{base}rolebindings"), &binding).await;
+    };
+    grant("poor", json!(["get", "list", "watch"])).await;
+    let config = plane().user_kubeconfig().to_string_lossy().into_owned();
+    let mut atc = solo.launch(&[("KUBE", &config)]);
+    let why = eventually(LIMIT, "it says why it is not ready", || async {
+        let (status, body) = atc.get("/ready").await?;
+        assert_eq!(status, 503, "{body}");
+        Ok(body.contains("forbidden").then_some(body))
+    })
+    .await;
+    assert!(
+        why.contains("not installed") && why.contains("customresourcedefinitions"),
+        "{why}"
+    );
+    assert_eq!(atc.get("/live").await.unwrap().0, 200);
+    assert!(atc.alive());
+    grant("rich", json!(["*"])).await;
+    atc.wait_ready().await.unwrap();
+    for path in &crds {
+        assert!(world.get(path).await.unwrap().is_some());
+    }
+    let kind = solo.kind().await;
+    kind.make("works", json!({ "note": "now" })).await;
+    world.has("works", json!({ "note": "now" })).await;
+    kind.delete("works").await;
+    for name in ["poor", "rich"] {
+        for what in ["roles", "rolebindings"] {
+            world
+                .delete(&format!(
+                    "/apis/rbac.authorization.k8s.io/v1/cluster{what}/{name}"
+                ))
+                .await;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,6 +31,11 @@ impl Solo {
         atc.unwrap()
     }
 
+    /// Starts one and waits for nothing.
+    pub(crate) fn launch(&self, environment: &[(&str, &str)]) -> Atc<'static> {
+        Atc::launch(plane(), &self.world.cluster.api, "solo", environment).unwrap()
+    }
+
     /// A kind in dynamic mode that is not reviewed at admission: instances can be created while no atc runs.
     pub(crate) async fn kind(&self) -> Kind<'_> {
         let airway = AirwayBuilder::new("Solo", &puppet())

@@ -10,11 +10,15 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use controlplane::{AtcService, ControlPlane, Process};
-use rustls::pki_types::{CertificateDer, pem::PemObject};
+use rustls::pki_types::ServerName;
 use serde_json::Value;
-use tokio::sync::OnceCell;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    sync::OnceCell,
+};
 
-use crate::{AirwayBuilder, Api, Cluster, binary, eventually, is_ready};
+use crate::{AirwayBuilder, Api, Cluster, binary, eventually, is_ready, proxy::connector};
 
 /// How long an atc may take until it answers `/ready`.
 const START: Duration = Duration::from_mins(1);
@@ -172,19 +176,22 @@ impl<'a> Atc<'a> {
         Ok(())
     }
 
-    /// What it answers to a GET of a path of its HTTPS server: status and body.
+    /// What it answers to a GET of a path of its HTTPS server: status and body. Asked once, whatever the answer is.
     pub async fn get(&self, path: &str) -> Result<(u16, String)> {
-        let url = format!("https://localhost:{}", self.service.port);
-        let pem = std::fs::read(self.service.certificates.join("ca.crt")).context("the CA")?;
-        let mut config = kube::Config::new(url.parse().context("the address")?);
-        let der = CertificateDer::from_pem_slice(&pem).context("the CA")?;
-        config.root_cert = Some(vec![der.to_vec()]);
-        let client = kube::Client::try_from(config)?;
-        let request = http::Request::get(path).body(kube::client::Body::empty())?;
-        let answer = client.send(request).await?;
-        let status = answer.status().as_u16();
-        let body = answer.into_body().collect_bytes().await?;
-        Ok((status, String::from_utf8_lossy(&body).into_owned()))
+        let stream = TcpStream::connect(("localhost", self.service.port)).await?;
+        let connector = connector(&self.service.certificates.join("ca.crt"))?;
+        let mut stream = connector
+            .connect(ServerName::try_from("localhost")?, stream)
+            .await?;
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        let answer = String::from_utf8_lossy(&answer);
+        let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+        let status = head.split(' ').nth(1).context("no status")?.parse()?;
+        Ok((status, body.to_owned()))
     }
 
     /// Ends it with SIGKILL.

@@ -5,6 +5,7 @@
 
 use std::{
     net::Ipv4Addr,
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -80,13 +81,7 @@ pub struct Proxy {
 impl Proxy {
     /// Starts one before the apiserver of a control plane.
     pub async fn start(plane: &ControlPlane) -> Result<Self> {
-        _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_file(plane.ca()).context("the apiserver's CA")?)?;
-        let config = ClientConfig::builder()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let connector = TlsConnector::from(Arc::new(config));
+        let connector = connector(&plane.ca())?;
         let server = plane.server().trim_start_matches("https://").to_owned();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
@@ -166,6 +161,18 @@ impl Drop for Proxy {
         self.task.abort();
         self.cut_all();
     }
+}
+
+/// Speaks TLS to servers whose certificates this CA signed.
+pub(crate) fn connector(ca: &Path) -> Result<TlsConnector> {
+    // An error means that it is installed already.
+    _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(ca).context("the CA")?)?;
+    let config = ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
