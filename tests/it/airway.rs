@@ -122,7 +122,7 @@ async fn a_crd_and_a_webhook_are_made_and_scale_works_r162() {
     assert_eq!(kind.instance("s").await["spec"]["replicas"], 3);
     world.has("s", json!({ "replicas": "3" })).await;
     kind.ready("s").await;
-    kind.remove().await;
+    kind.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,7 +175,7 @@ async fn a_slow_deletion_holds_nobody_up_r47() {
     // Another one comes to be, and goes, meanwhile.
     let nimble = world.kind(AirwayBuilder::new("Nimble", &puppet())).await;
     nimble.make("b", json!({})).await;
-    nimble.remove().await;
+    nimble.finish().await;
     assert!(world.get(&kind.airway_path()).await.unwrap().is_some());
     world
         .merge(
@@ -215,7 +215,7 @@ async fn a_crd_deleted_by_hand_comes_back_r21() {
     kind.edit("b", json!({ "note": "once more" })).await;
     world.has("b", json!({ "note": "once more" })).await;
     assert_eq!(world.revisions().await.len(), 2);
-    kind.remove().await;
+    kind.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -419,7 +419,7 @@ async fn a_refused_change_is_shown_and_does_no_harm_r27() {
     kind.update(json!({ "template": old })).await;
     kind.edit("a", json!({ "note": "recovered" })).await;
     world.has("a", json!({ "note": "recovered" })).await;
-    kind.remove().await;
+    kind.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -451,7 +451,7 @@ async fn a_change_reaches_all_instances_and_a_touch_none_r19() {
     for name in names {
         world.has(name, json!({ "from": "inner" })).await;
     }
-    kind.remove().await;
+    kind.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -485,5 +485,5 @@ async fn our_own_writes_are_not_reviewed_r111() {
     let finalizers = json!({ "metadata": { "finalizers": ["yoke.cd/mayday.flight"] } });
     world.merge(&path, &finalizers).await;
     kind.delete("a").await;
-    kind.remove().await;
+    kind.finish().await;
 }

@@ -184,7 +184,7 @@ async fn only_a_part_of_the_instance_is_the_input() {
         .await
         .unwrap_err();
     assert!(error.to_string().contains("from within"), "{error}");
-    kind.remove().await;
+    kind.finish().await;
 }
 
 fn mark(kind: &str, status: &str, reason: &str) -> Value {
@@ -318,7 +318,7 @@ async fn a_run_that_takes_too_long_is_denied_by_us_r113() {
         error.contains("denied the request") && !error.contains("failed calling webhook"),
         "{error}"
     );
-    kind.remove().await;
+    kind.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -370,42 +370,32 @@ async fn a_failed_job_is_an_error() {
 async fn stages_wait_for_each_other() {
     let world = World::new().await;
     let kind = world.basic().await;
-    let mut stuck = deployment("first", 1);
-    stuck["spec"]["template"]["spec"]["nodeSelector"] = json!({ "no": "such" });
-    kind.make(
-        "s",
-        json!({ "stages": [[job("first")], [configmap("second", json!({}))]] }),
-    )
-    .await;
+    let mut suspended = job("first");
+    suspended["spec"]["suspend"] = true.into();
+    let stages = json!([[suspended], [configmap("second", json!({}))]]);
+    kind.create("s", &json!({ "stages": stages }))
+        .await
+        .unwrap();
     let path = format!("/apis/batch/v1/namespaces/{}/jobs/first", world.ns);
-    let job = world.get(&path).await.unwrap().unwrap();
-    let second = world.configmap("second").await.unwrap();
-    let time = |value: &Value| text(value).to_owned();
-    assert!(
-        time(&job["status"]["completionTime"]) <= time(&second["metadata"]["creationTimestamp"])
-    );
-    // The reverse at deletion; a stage that never gets ready holds the next one.
-    kind.delete("s").await;
-    kind.create(
-        "t",
-        &json!({ "stages": [[stuck], [configmap("never", json!({}))]] }),
-    )
-    .await
-    .unwrap();
     eventually(LIMIT, "the first stage is there", || async {
-        world
-            .get(&format!(
-                "/apis/apps/v1/namespaces/{}/deployments/first",
-                world.ns
-            ))
-            .await
+        world.get(&path).await
     })
     .await;
+    let second = world.core("configmaps", "second");
     never(Duration::from_secs(2), "the second is", || async {
-        world.get(&world.core("configmaps", "never")).await
+        world.get(&second).await
     })
     .await;
-    kind.delete("t").await;
+    world
+        .merge(&path, &json!({ "spec": { "suspend": false } }))
+        .await;
+    kind.ready("s").await;
+    let first = world.get(&path).await.unwrap().unwrap();
+    let second = world.get(&second).await.unwrap().unwrap();
+    assert!(
+        text(&first["status"]["completionTime"]) <= text(&second["metadata"]["creationTimestamp"])
+    );
+    kind.delete("s").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -446,7 +436,7 @@ async fn a_drift_interval_mends_without_revisions() {
         kind.instance("d").await["metadata"]["resourceVersion"],
         version
     );
-    kind.remove().await;
+    kind.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -487,7 +477,7 @@ async fn the_history_is_capped() {
     kind.ready("h").await;
     world.settle().await;
     assert_eq!(world.revision_names().await, revisions);
-    kind.remove().await;
+    kind.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -183,7 +183,7 @@ async fn subscription_follows_what_was_looked_up() {
         )
         .await;
     world.has("standard", json!({ "v": "two" })).await;
-    kind.remove().await;
+    kind.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -216,7 +216,7 @@ async fn standard_follows_nothing_but_its_instance() {
     kind.edit("p", spec).await;
     world.has("copy", json!({ "x": "dHdv" })).await;
     world.has("gone", json!({})).await;
-    kind.remove().await;
+    kind.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -328,7 +328,7 @@ async fn edits_during_a_run_make_one_more_r15() {
     let world = World::new().await;
     let airway = AirwayBuilder::new("Slow", &puppet()).set("skipAdmissionWebhook", true);
     let kind = world.kind(airway).await;
-    let spec = |note: &str| json!({ "sleepMs": 2500, "note": note, "status": { "ran": "${now}" } });
+    let spec = |note: &str| json!({ "sleepMs": 1500, "note": note, "status": { "ran": "${now}" } });
     kind.create("s", &spec("0")).await.unwrap();
     // Its finalizer comes right before its first run.
     kind.until("s", "is taken up", |object| {
@@ -342,7 +342,7 @@ async fn edits_during_a_run_make_one_more_r15() {
     kind.ready("s").await;
     world.settle().await;
     assert_eq!(world.runs(&kind, "s"), 2);
-    kind.remove().await;
+    kind.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -426,7 +426,7 @@ async fn matchers_gate_what_may_be_looked_up() {
         world.has("got", json!({ "x": "eA==", "y": "eA==" })).await;
         kind.delete("g").await;
     }
-    kind.remove().await;
+    kind.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -454,7 +454,7 @@ async fn a_failing_run_keeps_its_look_ups() {
     world.put_secret("src", "bad").await;
     kind.says("s", "Error", "x is YmFk").await;
     assert_eq!(world.data("c").await, json!({ "x": "Z29vZA==" }));
-    kind.remove().await;
+    kind.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

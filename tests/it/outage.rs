@@ -220,7 +220,7 @@ async fn sigterm_ends_it_and_leaves_nobody_waiting_r105() {
     let kind = solo.kind().await;
     kind.make("a", json!({ "note": "1" })).await;
     // In the middle of a run, too.
-    kind.create("busy", &json!({ "sleepMs": 8_000 }))
+    kind.create("busy", &json!({ "sleepMs": 3_000 }))
         .await
         .unwrap();
     kind.until("busy", "is taken up", |object| {
@@ -373,7 +373,7 @@ async fn what_happens_while_none_runs_is_put_right_r41_r45_r49() {
     for path in &paths {
         world.gone(path).await;
     }
-    going.remove().await;
+    going.finish().await;
     for name in ["stripped", "bent"] {
         kind.delete(name).await;
     }

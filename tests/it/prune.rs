@@ -157,7 +157,7 @@ async fn crds_and_namespaces_are_let_go_unless_asked() {
     for path in &paths {
         world.gone(path).await;
     }
-    kind.remove().await;
+    kind.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

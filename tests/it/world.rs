@@ -239,13 +239,16 @@ impl World {
         log.lines().filter(ran).count()
     }
 
-    /// Waits until the atc writes nothing of this test's for two seconds.
+    /// Waits until the atc asks for nothing of this test's for two seconds.
     pub(crate) async fn settle(&self) {
         let mut audit = self.cluster.audit();
         loop {
             tokio::time::sleep(Duration::from_secs(2)).await;
             let calls = audit.calls().await.unwrap();
-            if !calls.iter().any(|call| self.is_mine(call) && call.writes()) {
+            if !calls
+                .iter()
+                .any(|call| self.is_mine(call) && call.verb != "watch")
+            {
                 return;
             }
         }
@@ -427,6 +430,23 @@ impl Kind<'_> {
             }
         })
         .await;
+    }
+
+    /// Deletes the instances, then the Airway. A CRD that has to wait for its instances is looked at by the apiserver
+    /// every five seconds only, and few tests are about that.
+    pub(crate) async fn finish(self) {
+        let path = self.airway.path(&self.world.ns);
+        for instance in self.world.cluster.api.list(&path).await.unwrap() {
+            self.world
+                .delete(&self.path(text(&instance["metadata"]["name"])))
+                .await;
+        }
+        eventually(LIMIT, "the instances are gone", || async {
+            let left = self.world.cluster.api.list(&path).await?;
+            Ok(left.is_empty().then_some(()))
+        })
+        .await;
+        self.remove().await;
     }
 
     /// Deletes the Airway and waits until it is gone.

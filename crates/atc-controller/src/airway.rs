@@ -18,7 +18,7 @@ use atc_engine::status::{self, Ready};
 use atc_engine::watch::{Dependencies, Dependency, Effect, Fingerprint, Role, Seen, Target};
 use atc_engine::{LoadedFlight, artifact::Location};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::control::Control;
 use crate::crd::{self, ServedKind, TemplateError};
@@ -125,16 +125,16 @@ pub(crate) async fn reconcile(control: &Arc<Control>, name: &Arc<str>) -> Dispos
     let (ready, disposition, dependencies) = if LiveMeta::of(&object).is_deleting() {
         adopt(control, &kind, name, &object).await;
         match remove(control, &kind, &object).await {
-            Ok(true) => {
+            Ok(None) => {
                 control.hub.forget(&owner);
                 return Disposition::Wait;
             }
-            Ok(false) => {
+            Ok(Some(crd)) => {
                 let words = "waiting for its instances and its CustomResourceDefinition to go";
                 (
                     Ready::terminating(words),
                     Disposition::After(GOING),
-                    vec![tracked_crd(name, Seen::Unseen)],
+                    vec![tracked_crd(name, Seen::Present(crd))],
                 )
             }
             Err(error) => (
@@ -468,15 +468,19 @@ fn condition<'a>(object: &'a Value, kind: &str) -> Option<(&'a str, &'a str)> {
     ))
 }
 
-/// Removes what the Airway made; true when all of it is gone and the Airway was let go.
-async fn remove(control: &Control, kind: &Kind, object: &Value) -> Result<bool, AirwayError> {
+/// Removes what the Airway made. Gives the CRD that is still going, or nothing when all is gone and the Airway was let go.
+async fn remove(
+    control: &Control,
+    kind: &Kind,
+    object: &Value,
+) -> Result<Option<Fingerprint>, AirwayError> {
     let live = LiveMeta::of(object);
     let name = live.name();
     let cluster = control.engine.cluster();
     let refused = |what| move |source| AirwayError::Cluster { what, source };
     if !live.finalizers().contains(&names::FINALIZER_AIRWAY) {
         kind.stop();
-        return Ok(true);
+        return Ok(None);
     }
     let ours = |meta: &LiveMeta| {
         meta.owner_references()
@@ -511,7 +515,7 @@ async fn remove(control: &Control, kind: &Kind, object: &Value) -> Result<bool, 
                 .map_err(refused("the removal of its CustomResourceDefinition"))?
         };
         if deleted == Deleted::Pending {
-            return Ok(false);
+            return Ok(Some(Fingerprint::of(&json!({ "metadata": crd.value() }))));
         }
     }
     let edit = MetadataEdit {
@@ -536,7 +540,7 @@ async fn remove(control: &Control, kind: &Kind, object: &Value) -> Result<bool, 
         Err(error) => return Err(refused("the removal of its finalizer")(error)),
     }
     kind.stop();
-    Ok(true)
+    Ok(None)
 }
 
 async fn write_status(

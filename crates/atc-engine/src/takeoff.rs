@@ -30,7 +30,7 @@ use record::is_covered;
 /// What is done about a dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DryRun {
-    /// First a dry run of all, then the writes. The default.
+    /// First a dry run of all, then the writes. The default. Left out where one known object is all there is to write.
     First,
     /// Only the dry run; nothing is written or recorded.
     Only,
@@ -121,15 +121,15 @@ impl Engine {
         } else {
             self.check_ownership(request, stages).await?
         };
+        self.read_revisions(request, memory).await?;
         let mut report = Report::default();
-        if request.dry_run != DryRun::Skip && !due.is_empty() {
+        if needs_dry_run(request, stages, &due, memory) {
             let hash = prepared.hash_of(&due);
             if !memory.verdicts.passed(&hash, Instant::now()) {
                 report.unjudged = self.dry_run(request, stages, &due).await?;
                 memory.verdicts.pass(hash, Instant::now());
             }
         }
-        self.read_revisions(request, memory).await?;
         let draft = Self::draft(request, stages, memory)?;
         if request.dry_run == DryRun::Only {
             return Ok(report);
@@ -388,6 +388,21 @@ impl Engine {
         report.pruned = removed.deleted;
         report.orphaned = removed.orphaned;
         Ok(())
+    }
+}
+
+/// Whether a dry run can save anything: the apply of a single object is refused whole or not at all, and where the
+/// record names that object already nothing is written before it.
+fn needs_dry_run(
+    request: &TakeoffRequest,
+    stages: &Stages,
+    due: &HashSet<ResourceRef>,
+    memory: &Memory,
+) -> bool {
+    match request.dry_run {
+        DryRun::Skip => false,
+        DryRun::Only => !due.is_empty(),
+        DryRun::First => due.len() > 1 || !(due.is_empty() || is_covered(stages, memory.history())),
     }
 }
 
