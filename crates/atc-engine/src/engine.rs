@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atc_artifact::{FetchOptions, Fetcher};
-use atc_flight::{Runtime, RuntimeOptions};
+use atc_flight::{Compiler, Runtime, RuntimeOptions};
 use atc_release::cluster::Cluster;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -16,6 +16,8 @@ use crate::error::EngineError;
 pub struct EngineOptions {
     /// Folder for fetched and precompiled modules; `None` keeps nothing on disk.
     pub cache_dir: Option<PathBuf>,
+    /// Whether modules are compiled for many runs (the default) or for one.
+    pub compiler: Compiler,
     /// Runs of flights under way at once. Default 64: each may hold its memory limit, most hold a few MiB.
     pub evaluations: usize,
     /// How long a stage that is not the last may take to get ready. Default 30 s, as in the existing tool.
@@ -26,6 +28,7 @@ impl Default for EngineOptions {
     fn default() -> Self {
         Self {
             cache_dir: None,
+            compiler: Compiler::default(),
             evaluations: 64,
             stage_wait: Duration::from_secs(30),
         }
@@ -49,6 +52,7 @@ impl Engine {
     pub fn new(cluster: Cluster, options: EngineOptions) -> Result<Self, EngineError> {
         let runtime = Runtime::new(RuntimeOptions {
             cache_dir: options.cache_dir.clone(),
+            compiler: options.compiler,
             ..RuntimeOptions::default()
         })
         .map_err(|source| EngineError::Runtime {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use atc_access::{AccessPolicy, Read};
 use atc_api::names;
 use atc_artifact::Location;
-use atc_flight::{Bounds, Invocation, Module, Outcome, StderrSink};
+use atc_flight::{Bounds, Invocation, Module, ModuleDigest, Outcome, StderrSink};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -85,14 +85,19 @@ impl Engine {
             url: location.to_string(),
             source: Box::new(source),
         })?;
-        let module = self
-            .runtime()
-            .module(&artifact.bytes)
-            .await
-            .map_err(|source| EngineError::Compile {
-                url: location.to_string(),
-                source: Box::new(source),
-            })?;
+        let mut digest = ModuleDigest::default();
+        // The fetcher has hashed these very bytes; only a digest that cannot be read is worth doing so again.
+        let module = match hex::decode_to_slice(&artifact.sha256, &mut digest) {
+            Ok(()) => {
+                let runtime = self.runtime();
+                runtime.module_with_digest(digest, &artifact.bytes).await
+            }
+            Err(_) => self.runtime().module(&artifact.bytes).await,
+        };
+        let module = module.map_err(|source| EngineError::Compile {
+            url: location.to_string(),
+            source: Box::new(source),
+        })?;
         Ok(LoadedFlight {
             module,
             url: location.canonical(),

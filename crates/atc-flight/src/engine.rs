@@ -1,6 +1,6 @@
 //! How wasmtime is set up: which WebAssembly a flight may be written in, how deep it may call, and what a compile gives.
 
-use wasmtime::{Config, Engine, WasmBacktraceDetails, WasmFeatures};
+use wasmtime::{Config, Engine, Strategy, WasmBacktraceDetails, WasmFeatures};
 
 use crate::runtime::Compiler;
 
@@ -25,6 +25,21 @@ const HOST_STACK: usize = 2 << 20;
 
 /// The engine of a [`Runtime`](crate::Runtime).
 pub(crate) fn new(compiler: Compiler) -> wasmtime::Result<Engine> {
+    match compiler {
+        Compiler::Fast => Engine::new(&config()),
+        // Winch knows some processors only (with AVX, on x86-64): elsewhere the same compiler as ever, in a hurry.
+        Compiler::Quick if cfg!(target_arch = "x86_64") => {
+            Engine::new(config().strategy(Strategy::Winch)).or_else(|_| hurried())
+        }
+        Compiler::Quick => hurried(),
+    }
+}
+
+fn hurried() -> wasmtime::Result<Engine> {
+    Engine::new(config().cranelift_opt_level(wasmtime::OptLevel::None))
+}
+
+fn config() -> Config {
     let mut config = Config::new();
     config
         .wasm_features(WasmFeatures::all(), false)
@@ -32,15 +47,11 @@ pub(crate) fn new(compiler: Compiler) -> wasmtime::Result<Engine> {
         .epoch_interruption(true)
         .max_wasm_stack(GUEST_STACK)
         .async_stack_size(GUEST_STACK + HOST_STACK)
-        .cranelift_opt_level(match compiler {
-            Compiler::Fast => wasmtime::OptLevel::Speed,
-            Compiler::Quick => wasmtime::OptLevel::None,
-        })
         // Names of functions, never source lines: those would be read from the guest's own debug sections, and an
         // environment variable of ours would switch them on.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         // Both serve debuggers and offsets in traces only, and are a quarter of a compiled module.
         .generate_address_map(false)
         .native_unwind_info(false);
-    Engine::new(&config)
+    config
 }

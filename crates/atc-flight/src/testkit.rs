@@ -1,17 +1,42 @@
 //! For tests: small modules as text, a runtime for all of them, a cluster with one answer.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use atc_api::{BoxFuture, HostCluster, HostFailure, LookupRequest, RestMappingRequest};
 use bytes::Bytes;
 
-use crate::{Bounds, FlightError, Invocation, Module, Outcome, Runtime, RuntimeOptions};
+use crate::{Bounds, Compiler, FlightError, Invocation, Module, Outcome, Runtime, RuntimeOptions};
+
+thread_local! {
+    static COMPILER: Cell<Compiler> = const { Cell::new(Compiler::Fast) };
+}
 
 /// The runtime of all tests that need none of their own.
 pub(crate) fn runtime() -> &'static Runtime {
-    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| Runtime::new(RuntimeOptions::default()).unwrap())
+    static FAST: OnceLock<Runtime> = OnceLock::new();
+    static QUICK: OnceLock<Runtime> = OnceLock::new();
+    let compiler = COMPILER.get();
+    let runtime = match compiler {
+        Compiler::Fast => &FAST,
+        Compiler::Quick => &QUICK,
+    };
+    runtime.get_or_init(|| {
+        Runtime::new(RuntimeOptions {
+            compiler,
+            ..RuntimeOptions::default()
+        })
+        .unwrap()
+    })
+}
+
+/// Runs tests on code of the other compiler.
+pub(crate) fn in_a_hurry(tests: &[fn()]) {
+    COMPILER.set(Compiler::Quick);
+    for test in tests {
+        test();
+    }
 }
 
 /// A module whose `_start` is `body`. In it `$say` and `$cry` (address, length) write to stdout and stderr; both host

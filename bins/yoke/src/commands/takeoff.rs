@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 use atc_engine::api::names;
+use atc_engine::flight::Compiler;
 use atc_engine::release::cluster::Cluster;
 use atc_engine::release::decorate::Decoration;
 use atc_engine::release::desired;
@@ -37,13 +38,17 @@ pub(crate) async fn run(global: &Global, args: &Takeoff) -> anyhow::Result<()> {
     };
     let connection = connect::connect(global, args.namespace.as_deref(), need).await?;
     let namespace = connection.namespace;
-    let engine = Engine::new(
-        connection.cluster,
-        EngineOptions {
-            cache_dir: given(args.compilation_cache.as_ref()).map(Into::into),
-            ..EngineOptions::default()
+    let cache = given(args.compilation_cache.as_ref());
+    let options = EngineOptions {
+        cache_dir: cache.map(Into::into),
+        // What is not kept runs once.
+        compiler: match cache {
+            Some(_) => Compiler::Fast,
+            None => Compiler::Quick,
         },
-    )?;
+        ..EngineOptions::default()
+    };
+    let engine = Engine::new(connection.cluster, options)?;
 
     let printed = flight::run(&engine, args, &namespace).await?;
     if args.stdout {

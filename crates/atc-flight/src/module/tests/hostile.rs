@@ -225,3 +225,37 @@ async fn wasi_calls_that_ask_for_too_much() {
         }
     }
 }
+
+/// Every bound holds whichever compiler made the code.
+#[test]
+fn all_of_it_compiled_in_a_hurry() {
+    crate::testkit::in_a_hurry(&[
+        traps_are_named,
+        a_trap_keeps_what_was_written,
+        recursion_ends_in_a_trap_and_deep_calls_work,
+        a_start_of_another_type,
+        a_panic_in_the_cluster_is_an_error,
+        wasi_calls_that_ask_for_too_much,
+        bounds::memory_grows_to_the_limit_only,
+        bounds::a_declared_minimum_over_the_limit_is_an_error,
+        bounds::tables_grow_to_the_limit_only,
+        bounds::many_tables_are_refused,
+        bounds::a_trap_after_a_refusal_names_the_limit,
+        bounds::stdout_is_bounded,
+        bounds::two_mebibytes_come_out_whole,
+        bounds::stderr_is_cut_to_its_tail,
+        pointers::bad_pointers_are_faults,
+        pointers::a_guest_without_memory,
+        pointers::bad_mallocs_are_faults,
+        pointers::exits_in_malloc_are_exits,
+        pointers::lookups_are_counted,
+        time::the_time_limit_stops_everything,
+        time::no_limit_is_no_limit,
+        time::the_tail_of_stderr_comes_with_a_time_out,
+        super::a_lookup_is_asked_and_answered,
+        super::memory_may_grow_in_malloc,
+        super::a_million_things_can_run_at_once,
+        super::a_good_flight_among_endless_ones,
+        super::dropping_the_future_stops_the_run,
+    ]);
+}

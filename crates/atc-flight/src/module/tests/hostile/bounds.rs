@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn memory_grows_to_the_limit_only() {
+pub(super) async fn memory_grows_to_the_limit_only() {
     let grow = |pages: u32| {
         let body = format!(
             "(if (i32.eq (memory.grow (i32.const {})) (i32.const -1)) (then (call $say (i32.const 64) (i32.const 1))) (else {SAY}))",
@@ -53,7 +53,7 @@ async fn memory_grows_to_the_limit_only() {
 }
 
 #[tokio::test]
-async fn a_declared_minimum_over_the_limit_is_an_error() {
+pub(super) async fn a_declared_minimum_over_the_limit_is_an_error() {
     let declares = |pages: &str| with_memory(pages, SAY, "");
     let bounds = Bounds {
         memory: 2 << 20,
@@ -87,7 +87,7 @@ async fn a_declared_minimum_over_the_limit_is_an_error() {
 }
 
 #[tokio::test]
-async fn tables_grow_to_the_limit_only() {
+pub(super) async fn tables_grow_to_the_limit_only() {
     let wasm = flight(
         "(loop $l (br_if $l (i32.ne (table.grow $t (ref.null func) (i32.const 1000)) (i32.const -1))))
         (if (i32.gt_u (table.size $t) (i32.const 10000)) (then unreachable))
@@ -113,14 +113,14 @@ async fn tables_grow_to_the_limit_only() {
 }
 
 #[tokio::test]
-async fn many_tables_are_refused() {
+pub(super) async fn many_tables_are_refused() {
     let wasm = flight(SAY, &"(table 1 funcref)".repeat(50));
     let error = run(&wasm).await.unwrap_err();
     assert!(error.to_string().contains("table"), "{error}");
 }
 
 #[tokio::test]
-async fn a_trap_after_a_refusal_names_the_limit() {
+pub(super) async fn a_trap_after_a_refusal_names_the_limit() {
     let wasm = flight(
         "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) unreachable",
         "",
@@ -140,7 +140,7 @@ async fn a_trap_after_a_refusal_names_the_limit() {
 }
 
 #[tokio::test]
-async fn stdout_is_bounded() {
+pub(super) async fn stdout_is_bounded() {
     let flood = with_memory(
         "17",
         "(loop $l (call $say (i32.const 0) (i32.const 0x100000)) (br $l))",
@@ -173,7 +173,7 @@ async fn stdout_is_bounded() {
 }
 
 #[tokio::test]
-async fn two_mebibytes_come_out_whole() {
+pub(super) async fn two_mebibytes_come_out_whole() {
     let wasm = with_memory(
         "33",
         "(memory.fill (i32.const 128) (i32.const 120) (i32.const 0x200000)) (call $say (i32.const 128) (i32.const 0x200000))",
@@ -183,7 +183,7 @@ async fn two_mebibytes_come_out_whole() {
 }
 
 #[tokio::test]
-async fn stderr_is_cut_to_its_tail() {
+pub(super) async fn stderr_is_cut_to_its_tail() {
     let wasm = with_memory(
         "17",
         "(memory.fill (i32.const 128) (i32.const 120) (i32.const 0x100000))

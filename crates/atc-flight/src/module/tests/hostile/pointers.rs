@@ -6,7 +6,7 @@ use super::*;
 use crate::AbiFault;
 
 #[tokio::test]
-async fn bad_pointers_are_faults() {
+pub(super) async fn bad_pointers_are_faults() {
     let (name, kind, version) = (packed(100, 4), packed(104, 9), packed(113, 2));
     let call = |state: u64, name: &str| {
         format!("(drop (call $lookup (i32.const {state}) {name} (i64.const 0) {kind} {version}))")
@@ -74,7 +74,7 @@ async fn bad_pointers_are_faults() {
 }
 
 #[tokio::test]
-async fn a_guest_without_memory() {
+pub(super) async fn a_guest_without_memory() {
     let wasm = assemble(
         r#"(module (import "host" "k8s_lookup" (func $lookup (param i32 i64 i64 i64 i64) (result i64)))
         (func (export "_start") (drop (call $lookup (i32.const 0) (i64.const 0) (i64.const 0) (i64.const 0) (i64.const 0)))))"#,
@@ -102,7 +102,7 @@ async fn a_guest_without_memory() {
 }
 
 #[tokio::test]
-async fn bad_mallocs_are_faults() {
+pub(super) async fn bad_mallocs_are_faults() {
     let call =
         "(call $lookup (i32.const 40) (i64.const 0) (i64.const 0) (i64.const 0) (i64.const 0))";
     let malloc =
@@ -192,7 +192,7 @@ async fn bad_mallocs_are_faults() {
 }
 
 #[tokio::test]
-async fn exits_in_malloc_are_exits() {
+pub(super) async fn exits_in_malloc_are_exits() {
     let items = r#"(func (export "malloc") (param i32) (result i64) (call $proc_exit (i32.const 3)) unreachable)"#;
     assert_eq!(
         run(&flight(&look(), &format!("{NAMES}{items}")))
@@ -204,7 +204,7 @@ async fn exits_in_malloc_are_exits() {
 }
 
 #[tokio::test]
-async fn lookups_are_counted() {
+pub(super) async fn lookups_are_counted() {
     let wasm = flight(
         &format!(
             "(loop $l {} (br $l))",

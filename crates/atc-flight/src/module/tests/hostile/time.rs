@@ -8,7 +8,7 @@ const LATE: Duration = Duration::from_millis(200);
 
 /// Endless in a loop, in a sleep, in the host: stopped at the limit, within 0.2 s.
 #[tokio::test]
-async fn the_time_limit_stops_everything() {
+pub(super) async fn the_time_limit_stops_everything() {
     let sleep = |clock: u8, flags: u16, nanos: u64| {
         format!(
             "(i32.store8 (i32.const 520) (i32.const 0)) (i32.store (i32.const 528) (i32.const {clock}))
@@ -102,7 +102,7 @@ async fn the_time_limit_stops_everything() {
 }
 
 #[tokio::test]
-async fn no_limit_is_no_limit() {
+pub(super) async fn no_limit_is_no_limit() {
     let body = format!(
         "(i32.store (i32.const 528) (i32.const 1)) (i64.store (i32.const 536) (i64.const 300000000))
         (drop (call $poll_oneoff (i32.const 512) (i32.const 600) (i32.const 1) (i32.const 700))) {SAY}"
@@ -134,7 +134,7 @@ async fn no_limit_is_no_limit() {
 }
 
 #[tokio::test]
-async fn the_tail_of_stderr_comes_with_a_time_out() {
+pub(super) async fn the_tail_of_stderr_comes_with_a_time_out() {
     let wasm = flight("(call $cry (i32.const 64) (i32.const 2)) (loop br 0)", "");
     assert_eq!(
         run_in(&wasm, within(Duration::from_millis(50)))
