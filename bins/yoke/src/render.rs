@@ -38,14 +38,12 @@ pub(crate) fn error(error: &anyhow::Error) {
 
 /// Prints what a message is about, one a line, the first ones.
 pub(crate) fn list(items: &[String]) {
-    let mut lines = String::new();
-    for item in items.iter().take(NAMED) {
-        lines.push_str(&format!("  - {}\n", printable(item)));
-    }
+    let shown = items.iter().take(NAMED).map(|item| printable(item));
+    let mut lines: Vec<String> = shown.map(|item| format!("  - {item}\n")).collect();
     if items.len() > NAMED {
-        lines.push_str(&format!("  … and {} more\n", items.len() - NAMED));
+        lines.push(format!("  … and {} more\n", items.len() - NAMED));
     }
-    text(&lines);
+    text(&lines.concat());
 }
 
 /// The first names of many, and how many more there are.

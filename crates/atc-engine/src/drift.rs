@@ -110,7 +110,7 @@ impl Engine {
             objects: revision.stages.count(),
             ..RepairReport::default()
         };
-        for stage in revision.stages.iter() {
+        for stage in &revision.stages {
             let objects: Vec<&Object> = stage.iter().collect();
             let mut written = Vec::new();
             for (object, answer) in stage

@@ -34,17 +34,13 @@ pub(crate) async fn run(global: &Global, args: &Turbulence) -> anyhow::Result<()
         bail!("{release} does not exist");
     };
     say(&release, &report);
-    match args.output {
-        Some(data) => {
-            let list = report.drifted.iter().map(entry).collect();
-            output::write_data(&Value::Array(list), data).await
-        }
-        None => {
-            let options = super::diff_options(&args.diffs, "expected", "actual");
-            let (expected, actual) = sides(&report.drifted);
-            output::write(drift::diff_values(&expected, &actual, &options)?).await
-        }
+    if let Some(data) = args.output {
+        let list = report.drifted.iter().map(entry).collect();
+        return output::write_data(&Value::Array(list), data).await;
     }
+    let options = super::diff_options(&args.diffs, "expected", "actual");
+    let (expected, actual) = sides(&report.drifted);
+    output::write(drift::diff_values(&expected, &actual, &options)?).await
 }
 
 /// Says what stands behind the differences, or that there are none.

@@ -76,8 +76,8 @@ impl LiveMeta {
 
     /// Whether this field manager has applied it (server-side) and still owns fields of it.
     pub fn is_applied_by(&self, manager: &str) -> bool {
-        let managed = self.0.get("managedFields").and_then(Value::as_array);
-        managed
+        let entries = self.0.get("managedFields").and_then(Value::as_array);
+        entries
             .into_iter()
             .flatten()
             .any(|entry| entry["manager"] == *manager && entry["operation"] == "Apply")

@@ -62,9 +62,9 @@ pub fn by_server(
 ) -> Option<Difference> {
     let recorded = folded(recorded);
     if scope == Scope::Everything {
-        let managed = live.pointer_mut("/metadata/managedFields");
-        let managed = managed.map(Value::take).unwrap_or_default();
-        extras::remove(&mut applied, &managed, manager, &recorded);
+        let entries = live.pointer_mut("/metadata/managedFields");
+        let entries = entries.map(Value::take).unwrap_or_default();
+        extras::remove(&mut applied, &entries, manager, &recorded);
     }
     strip(&mut applied);
     strip(&mut live);
@@ -129,17 +129,12 @@ fn folded(object: &Value) -> Value {
 fn restrict(recorded: &Value, expected: &mut Value, actual: &mut Value, in_order: bool) {
     if recorded.is_object() && expected.is_object() && actual.is_object() {
         for key in keys(expected, actual) {
-            match recorded.get(&key) {
-                Some(inner) => restrict_pair(
-                    inner,
-                    expected.get_mut(&key),
-                    actual.get_mut(&key),
-                    in_order,
-                ),
-                None => {
-                    drop_key(expected, &key);
-                    drop_key(actual, &key);
-                }
+            if let Some(inner) = recorded.get(&key) {
+                let (expected, actual) = (expected.get_mut(&key), actual.get_mut(&key));
+                restrict_pair(inner, expected, actual, in_order);
+            } else {
+                drop_key(expected, &key);
+                drop_key(actual, &key);
             }
         }
     } else if let Some(names) = [recorded, &*expected, &*actual]

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-/// Takes out of `object` the fields that field managers other than our applies own, as `managed` (`managedFields`) has it,
+/// Takes out of `object` the fields that field managers other than our applies own, as `entries` (`managedFields`) have it,
 /// and that the record does not name. What nobody owns, the server's defaults, stays.
-pub(super) fn remove(object: &mut Value, managed: &Value, manager: &str, recorded: &Value) {
-    for entry in managed.as_array().into_iter().flatten() {
+pub(super) fn remove(object: &mut Value, entries: &Value, manager: &str, recorded: &Value) {
+    for entry in entries.as_array().into_iter().flatten() {
         let ours = entry["manager"] == *manager && entry["operation"] == "Apply";
         if !ours {
             remove_owned(object, &entry["fieldsV1"], Some(recorded));
@@ -91,13 +91,17 @@ mod tests {
 
     use super::*;
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "helpers of tests take what json! makes"
+    )]
     fn check(object: Value, others: Value, recorded: Value, wanted: Value) {
-        let managed = json!([
+        let entries = json!([
             { "manager": "yoke", "operation": "Apply", "fieldsV1": { "f:spec": { "f:ours": {} } } },
             { "manager": "other", "operation": "Update", "fieldsV1": others },
         ]);
         let mut left = object;
-        remove(&mut left, &managed, "yoke", &recorded);
+        remove(&mut left, &entries, "yoke", &recorded);
         assert_eq!(left, wanted, "{others} {recorded}");
     }
 

@@ -87,6 +87,10 @@ mod tests {
 
     use super::*;
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "helpers of tests take what json! makes"
+    )]
     fn secret(rest: Value) -> Value {
         let mut secret =
             json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" } });

@@ -66,7 +66,7 @@ fn data(format: Format) -> Option<Data> {
 }
 
 struct Release<'a> {
-    release: &'a str,
+    name: &'a str,
     namespace: &'a str,
     /// Id of the active revision.
     revision: Option<usize>,
@@ -78,11 +78,11 @@ impl<'a> Release<'a> {
     fn of(heads: &'a [Head]) -> Self {
         let revision =
             history::active(heads).and_then(|active| history::number(heads, &active.secret));
-        let (release, namespace) = heads
+        let (name, namespace) = heads
             .first()
             .map_or(("", ""), |head| (&head.release, &head.namespace));
         Self {
-            release,
+            name,
             namespace,
             revision,
             revisions: heads.len(),
@@ -91,12 +91,12 @@ impl<'a> Release<'a> {
 
     fn row(&self) -> [String; 3] {
         let id = self.revision.map_or("none".to_owned(), |id| id.to_string());
-        [self.release.to_owned(), self.namespace.to_owned(), id]
+        [self.name.to_owned(), self.namespace.to_owned(), id]
     }
 
     fn value(&self) -> Value {
         json!({
-            "release": self.release, "namespace": self.namespace,
+            "release": self.name, "namespace": self.namespace,
             "revision": self.revision, "revisions": self.revisions,
         })
     }

@@ -3,6 +3,10 @@ use serde_json::json;
 
 use super::*;
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "helpers of tests take what json! makes"
+)]
 fn deployment(spec: Value) -> Value {
     json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "d" }, "spec": spec })
 }
