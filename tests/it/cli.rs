@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 use crate::world::{CRDS, World, configmap, configmap_in, deployment, free_crd, job, look, text};
 
 /// The command line in a namespace of its own. No atc has a hand in it.
-struct Cli {
-    world: World,
-    yoke: Yoke,
+pub(crate) struct Cli {
+    pub(crate) world: World,
+    pub(crate) yoke: Yoke,
 }
 
 impl Cli {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let world = World::on(Cluster::shared().await).await;
         let yoke = Yoke::new(world.cluster.plane()).unwrap();
         Self { world, yoke }
     }
 
     /// Runs a command in the test's namespace.
-    async fn run(&self, arguments: &[&str], input: &str) -> YokeOutput {
+    pub(crate) async fn run(&self, arguments: &[&str], input: &str) -> YokeOutput {
         let mut all = vec![arguments[0], "-namespace", &self.world.ns];
         all.extend(&arguments[1..]);
         let ran = self.yoke.with_input(&all, input).await.unwrap();
@@ -29,14 +29,14 @@ impl Cli {
     }
 
     /// Runs what must succeed.
-    async fn ok(&self, arguments: &[&str], input: &Value) -> YokeOutput {
+    pub(crate) async fn ok(&self, arguments: &[&str], input: &Value) -> YokeOutput {
         let ran = self.run(arguments, &input.to_string()).await;
         assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
         ran
     }
 
     /// Runs what must fail: exit code 1, these words on stderr, nothing on stdout.
-    async fn fails(&self, arguments: &[&str], input: &str, words: &[&str]) {
+    pub(crate) async fn fails(&self, arguments: &[&str], input: &str, words: &[&str]) {
         let ran = self.run(arguments, input).await;
         assert_eq!(ran.code, 1, "{arguments:?}: {}", ran.stderr);
         assert_eq!(ran.stdout, "", "{arguments:?}");
@@ -51,7 +51,7 @@ impl Cli {
     }
 }
 
-fn objects(names: &[&str]) -> Value {
+pub(crate) fn objects(names: &[&str]) -> Value {
     names
         .iter()
         .map(|name| configmap(name, json!({ "k": "v" })))

@@ -10,6 +10,7 @@
 )]
 
 mod airway;
+mod blackbox;
 mod cli;
 mod examples;
 mod instance;
@@ -20,4 +21,5 @@ mod outage;
 mod output;
 mod prune;
 mod solo;
+mod turbulence;
 mod world;

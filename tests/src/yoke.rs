@@ -4,7 +4,7 @@ use std::{
     ffi::{OsStr, OsString},
     io::Write,
     path::PathBuf,
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
 };
 
 use anyhow::{Context, Result};
@@ -70,6 +70,33 @@ impl Yoke {
         arguments: &[impl AsRef<OsStr> + Sync],
         input: &str,
     ) -> Result<YokeOutput> {
+        let mut command = self.command(arguments);
+        let input = input.to_owned();
+        let run = tokio::task::spawn_blocking(move || {
+            let mut child = command.spawn().context("run \"yoke\"")?;
+            if let Some(mut pipe) = child.stdin.take() {
+                // It may end without having read.
+                _ = pipe.write_all(input.as_bytes());
+            }
+            child.wait_with_output().context("wait for \"yoke\"")
+        });
+        Ok(YokeOutput::of(&run.await??))
+    }
+
+    /// Runs it with an stdout that nobody reads. What it would print is longer than a pipe holds, or the pipe is closed
+    /// before it prints.
+    pub async fn unread(&self, arguments: &[impl AsRef<OsStr> + Sync]) -> Result<YokeOutput> {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::null());
+        let run = tokio::task::spawn_blocking(move || {
+            let mut child = command.spawn().context("run \"yoke\"")?;
+            drop(child.stdout.take());
+            child.wait_with_output().context("wait for \"yoke\"")
+        });
+        Ok(YokeOutput::of(&run.await??))
+    }
+
+    fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(&self.binary);
         command
             .args(arguments)
@@ -93,20 +120,16 @@ impl Yoke {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let input = input.to_owned();
-        let run = tokio::task::spawn_blocking(move || {
-            let mut child = command.spawn().context("run \"yoke\"")?;
-            if let Some(mut pipe) = child.stdin.take() {
-                // It may end without having read.
-                _ = pipe.write_all(input.as_bytes());
-            }
-            child.wait_with_output().context("wait for \"yoke\"")
-        });
-        let output = run.await??;
-        Ok(YokeOutput {
+        command
+    }
+}
+
+impl YokeOutput {
+    fn of(output: &Output) -> Self {
+        Self {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        })
+        }
     }
 }

@@ -15,33 +15,51 @@ use crate::{
 
 /// A generated file, the program that prints it, as it lies under `<target>/debug`, and the arguments of its runs.
 struct Generated {
-    file: &'static str,
+    file: String,
     program: &'static str,
-    runs: &'static [&'static [&'static str]],
+    runs: Vec<Vec<&'static str>>,
+    /// Whether each run stands below its command.
+    titled: bool,
 }
 
-const FILES: [Generated; 3] = [
-    Generated {
-        file: "docs/generated/crds.yaml",
-        program: "examples/crds",
-        runs: &[&[]],
-    },
-    Generated {
-        file: "docs/generated/atc.txt",
-        program: "atc",
-        runs: &[&["--help"]],
-    },
-    Generated {
-        file: "docs/generated/yoke.txt",
-        program: "yoke",
-        runs: &[
-            &["--help"],
-            &["takeoff", "--help"],
-            &["mayday", "--help"],
-            &["version", "--help"],
-        ],
-    },
+/// The commands of `yoke`; a test of its own holds its manual pages against the commands that there are.
+const VERBS: [&str; 7] = [
+    "takeoff",
+    "mayday",
+    "blackbox",
+    "turbulence",
+    "version",
+    "completion",
+    "man",
 ];
+
+fn files() -> Vec<Generated> {
+    let file = |file: &str, program, runs| Generated {
+        file: format!("docs/generated/{file}"),
+        program,
+        runs,
+        titled: false,
+    };
+    let mut helps = vec![vec!["--help"]];
+    helps.extend(VERBS.map(|verb| vec![verb, "--help"]));
+    let mut files = vec![
+        file("crds.yaml", "examples/crds", vec![vec![]]),
+        Generated {
+            titled: true,
+            ..file("atc.txt", "atc", vec![vec!["--help"]])
+        },
+        Generated {
+            titled: true,
+            ..file("yoke.txt", "yoke", helps)
+        },
+        file("man/yoke.1", "yoke", vec![vec!["man"]]),
+    ];
+    files.extend(VERBS.map(|verb| {
+        let page = format!("man/yoke-{verb}.1");
+        file(&page, "yoke", vec![vec!["man", verb]])
+    }));
+    files
+}
 
 /// Findings: generated files that are not as their programs print them.
 pub(crate) fn check(workspace: &Workspace) -> Result<Vec<String>> {
@@ -83,13 +101,13 @@ fn texts(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>> {
     ]))?;
     let built = workspace.target().join("debug");
     let mut texts = Vec::new();
-    for generated in &FILES {
+    for generated in files() {
         let mut text = String::new();
-        for arguments in generated.runs {
+        for arguments in &generated.runs {
             let mut command = Command::new(built.join(generated.program));
             // Nothing of this machine may be in the text.
-            command.args(*arguments).env_clear().env("COLUMNS", "100");
-            if !arguments.is_empty() {
+            command.args(arguments).env_clear().env("COLUMNS", "100");
+            if generated.titled {
                 let space = if text.is_empty() { "" } else { "\n" };
                 text = format!(
                     "{text}{space}$ {} {}\n\n",
@@ -99,7 +117,7 @@ fn texts(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>> {
             }
             text += &output(&mut command)?;
         }
-        texts.push((workspace.root().join(generated.file), text));
+        texts.push((workspace.root().join(&generated.file), text));
     }
     Ok(texts)
 }

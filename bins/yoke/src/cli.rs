@@ -10,6 +10,11 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::argv;
 
+mod help;
+mod look;
+
+pub(crate) use look::{Blackbox, Completion, Data, Diffs, Format, Man, Turbulence, Version};
+
 /// Exit code of an error.
 pub(crate) const EXIT_ERROR: u8 = 1;
 /// Exit code of a flag that is unknown or has a wrong value, and of a command that this version lacks.
@@ -19,15 +24,10 @@ pub(crate) const EXIT_USAGE: u8 = 2;
 const GLOBAL: &str = "Options of every command";
 
 /// Commands that the existing tool has and this version does not.
-const LATER: [&str; 17] = [
+const LATER: [&str; 12] = [
     "descent",
     "down",
     "restore",
-    "blackbox",
-    "inspect",
-    "turbulence",
-    "drift",
-    "diff",
     "stow",
     "push",
     "unlatch",
@@ -44,7 +44,7 @@ const LATER: [&str; 17] = [
 #[command(
     name = "yoke",
     bin_name = "yoke",
-    after_help = "Flags may be written with one dash or with two, and may stand before or after the arguments.",
+    after_help = help::ROOT,
     disable_help_subcommand = true,
     args_override_self = true,
     subcommand_required = true,
@@ -76,13 +76,26 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Make the cluster hold what a flight, or standard input, says
-    #[command(visible_aliases = ["up", "apply"])]
+    #[command(visible_aliases = ["up", "apply"], after_help = help::TAKEOFF)]
     Takeoff(Box<Takeoff>),
     /// Remove a release: its resources and its history
-    #[command(visible_alias = "delete")]
+    #[command(visible_alias = "delete", after_help = help::MAYDAY)]
     Mayday(Mayday),
+    /// List releases and revisions, print a revision, or compare two
+    #[command(visible_alias = "inspect", after_help = help::BLACKBOX)]
+    Blackbox(Blackbox),
+    /// Show how the cluster differs from what a release recorded, or mend it
+    #[command(visible_aliases = ["drift", "diff"], after_help = help::TURBULENCE)]
+    Turbulence(Turbulence),
     /// Print the versions
-    Version,
+    #[command(after_help = help::VERSION)]
+    Version(Version),
+    /// Print a completion script for a shell
+    #[command(after_help = help::COMPLETION)]
+    Completion(Completion),
+    /// Print a manual page
+    #[command(hide = true, after_help = help::MAN)]
+    Man(Man),
 }
 
 /// Arguments of `takeoff`.
@@ -121,12 +134,8 @@ pub(crate) struct Takeoff {
     /// Print how the resources differ from those of the active revision, and stop
     #[arg(long)]
     pub(crate) diff_only: bool,
-    /// Lines around each difference
-    #[arg(long, value_name = "LINES", default_value_t = 4)]
-    pub(crate) context: i64,
-    /// Colour the differences. Default: if stdout is a terminal
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
-    pub(crate) color: Option<bool>,
+    #[command(flatten)]
+    pub(crate) diffs: Diffs,
     /// Only ask the API server whether it would take the resources
     #[arg(long)]
     pub(crate) dry: bool,

@@ -1,19 +1,30 @@
 //! One file a command.
 
+mod about;
+mod blackbox;
 mod mayday;
 mod takeoff;
+mod turbulence;
 mod version;
 
-use atc_engine::api::ResourceRef;
+use std::io::IsTerminal as _;
 
-use crate::cli::{Cli, Command};
+use atc_engine::api::ResourceRef;
+use atc_engine::release::drift::DiffOptions;
+
+use crate::cli::{Cli, Command, Diffs};
+use crate::render;
 
 /// Runs what was asked for.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.command {
         Command::Takeoff(args) => takeoff::run(&cli.global, &args).await,
         Command::Mayday(args) => mayday::run(&cli.global, &args).await,
-        Command::Version => version::run().await,
+        Command::Blackbox(args) => blackbox::run(&cli.global, &args).await,
+        Command::Turbulence(args) => turbulence::run(&cli.global, &args).await,
+        Command::Version(args) => version::run(&args).await,
+        Command::Completion(args) => about::completion(&args).await,
+        Command::Man(args) => about::man(&args).await,
     }
 }
 
@@ -45,6 +56,20 @@ fn let_go(orphaned: &[ResourceRef]) -> String {
     if orphaned.is_empty() {
         return String::new();
     }
+    // All of them: there are few, and whoever wants to remove them by hand needs each name.
     let names: Vec<String> = orphaned.iter().map(ToString::to_string).collect();
     format!(", let go and still there: {}", names.join(", "))
+}
+
+/// How differences are shown that these flags ask for.
+fn diff_options<'a>(flags: &Diffs, from: &'a str, to: &'a str) -> DiffOptions<'a> {
+    DiffOptions {
+        from,
+        to,
+        // A negative number of lines is none.
+        context: usize::try_from(flags.context).unwrap_or_default(),
+        colour: flags
+            .color
+            .unwrap_or_else(|| render::coloured(std::io::stdout().is_terminal())),
+    }
 }

@@ -3,6 +3,10 @@
 use std::io::{ErrorKind, Write as _};
 
 use anyhow::Context as _;
+use atc_engine::release::drift;
+use serde_json::Value;
+
+use crate::cli::Data;
 
 /// The reader of stdout has gone. No matter for a message, and no error.
 #[derive(Clone, Copy, Debug)]
@@ -31,4 +35,16 @@ pub(crate) async fn write(bytes: impl AsRef<[u8]> + Send + 'static) -> anyhow::R
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Closed.into()),
         result => result.context("cannot write to stdout"),
     }
+}
+
+/// Writes a value in this form.
+///
+/// # Errors
+/// As [`write`].
+pub(crate) async fn write_data(value: &Value, form: Data) -> anyhow::Result<()> {
+    let text = match form {
+        Data::Json => serde_json::to_string_pretty(value)? + "\n",
+        Data::Yaml => drift::yaml(value)?,
+    };
+    write(text).await
 }

@@ -9,8 +9,13 @@ use atc_engine::EngineError;
 use tracing_subscriber::EnvFilter;
 
 mod hint;
+mod table;
 
 pub(crate) use hint::Hinted;
+pub(crate) use table::table;
+
+/// Objects that are named one by one; of more only the number is told. Two or three screens hold them all.
+const NAMED: usize = 20;
 
 const RED: &str = "31";
 const YELLOW: &str = "33";
@@ -25,12 +30,29 @@ pub(crate) fn coloured(terminal: bool) -> bool {
 pub(crate) fn error(error: &anyhow::Error) {
     let (line, items) = words(error);
     label("error", RED, line);
-    for item in items {
-        text(&format!("  - {}\n", printable(&item)));
-    }
+    list(&items);
     for hint in hint::hints(error) {
         label("hint", CYAN, hint);
     }
+}
+
+/// Prints what a message is about, one a line, the first ones.
+pub(crate) fn list(items: &[String]) {
+    let shown = items.iter().take(NAMED).map(|item| printable(item));
+    let mut lines: Vec<String> = shown.map(|item| format!("  - {item}\n")).collect();
+    if items.len() > NAMED {
+        lines.push(format!("  … and {} more\n", items.len() - NAMED));
+    }
+    text(&lines.concat());
+}
+
+/// The first names of many, and how many more there are.
+pub(crate) fn names(names: &[impl Display]) -> String {
+    let mut shown: Vec<String> = names.iter().take(NAMED).map(ToString::to_string).collect();
+    if names.len() > NAMED {
+        shown.push(format!("and {} more", names.len() - NAMED));
+    }
+    shown.join(", ")
 }
 
 /// Prints that something is not as it perhaps should be.
@@ -83,7 +105,7 @@ fn words(error: &anyhow::Error) -> (String, Vec<String>) {
 }
 
 /// Text of others without what would steer a terminal: control characters but line ends and tabs are shown as escapes.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() && !matches!(c, '\n' | '\t') {
@@ -116,7 +138,9 @@ pub(crate) fn start_logging(debug: bool) {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(coloured(std::io::stderr().is_terminal()))
-        .with_target(false);
+        .with_target(false)
+        // By default a closed stderr ends the process with a panic.
+        .log_internal_errors(false);
     // A subscriber is set once; nobody did before.
     let _ = if debug {
         lines

@@ -13,6 +13,7 @@
 
 pub mod children;
 pub mod disposition;
+mod drift;
 mod engine;
 pub mod error;
 pub mod evaluate;
@@ -35,6 +36,7 @@ pub use atc_watch as watch;
 pub use kube;
 
 pub use disposition::Disposition;
+pub use drift::{DriftReport, Drifted, RepairReport, Repaired};
 pub use engine::{Engine, EngineOptions};
 pub use error::{EngineError, ErrorKind};
 pub use evaluate::{Evaluated, LoadedFlight, Run};

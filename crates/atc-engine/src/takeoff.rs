@@ -341,7 +341,7 @@ impl Engine {
 
     /// Waits until the kinds that a stage defines are served, the last stage included: whoever makes an object of such a
     /// kind next, in this takeoff or in another, finds it.
-    async fn wait_served(&self, stage: &[Object]) -> Result<(), EngineError> {
+    pub(crate) async fn wait_served(&self, stage: &[Object]) -> Result<(), EngineError> {
         for crd in stage
             .iter()
             .filter(|object| object.kind() == "CustomResourceDefinition" && object.is_foundation())

@@ -1,6 +1,7 @@
-//! Objects as text, by their canonical names: unified diffs and nested maps.
+//! What differs: a recorded object from the live one, one release from another, and both as text.
 //!
-//! Text is YAML with sorted keys, so that equal objects give equal text whatever printed them.
+//! Text is YAML with sorted keys by canonical names, so that equal objects give equal text whatever printed them. In
+//! diffs, the content of Secrets is hidden.
 
 use std::fmt::Write;
 
@@ -8,6 +9,14 @@ use serde_json::{Map, Value};
 use similar::TextDiff;
 
 use crate::object::{Object, Stages, canonical_parts};
+
+mod difference;
+mod extras;
+mod hidden;
+mod quantity;
+
+pub use difference::{Difference, Scope, by_fields, by_server};
+pub use hidden::{HIDDEN, HIDDEN_DIFFERS, hide, hide_all};
 
 /// Why objects can't be shown as text.
 #[derive(Debug, thiserror::Error)]
@@ -75,13 +84,12 @@ pub fn yaml(value: &Value) -> Result<String, DriftError> {
     Ok(text)
 }
 
-/// The unified diff of two releases; empty if there is no difference.
+/// The unified diff of two releases, without what their Secrets hold; empty if there is no difference.
 pub fn diff(from: &Stages, to: &Stages, options: &DiffOptions<'_>) -> Result<String, DriftError> {
-    diff_values(
-        &by_canonical_name(from.objects()),
-        &by_canonical_name(to.objects()),
-        options,
-    )
+    let mut from = by_canonical_name(from.objects());
+    let mut to = by_canonical_name(to.objects());
+    hide_all(&mut from, &mut to);
+    diff_values(&from, &to, options)
 }
 
 /// The unified diff of two values as YAML; empty if there is no difference. An empty map is no text at all.
@@ -134,7 +142,7 @@ fn coloured(unified: &str) -> String {
 }
 
 /// The same value with the keys of all its maps sorted.
-fn sorted(value: Value) -> Value {
+pub fn sorted(value: Value) -> Value {
     match value {
         Value::Object(map) => {
             let mut entries: Vec<(String, Value)> = map

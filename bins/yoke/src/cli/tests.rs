@@ -32,7 +32,12 @@ fn defaults() {
     let t = takeoff("r");
     assert_eq!((t.release.as_str(), t.flight, t.args.len()), ("r", None, 0));
     assert_eq!(
-        (t.context, t.color, t.history_cap, t.max_memory_mib),
+        (
+            t.diffs.context,
+            t.diffs.color,
+            t.history_cap,
+            t.max_memory_mib
+        ),
         (4, None, 10, 128)
     );
     assert!(t.wait.is_zero());
@@ -60,7 +65,7 @@ fn values_reach_their_fields() {
         "-timeout -1s -history-cap -1 -context -2 r f.wasm -resource-access a,b -resource-access=c -- -x --y=z",
     );
     assert!(t.timeout.is_negative());
-    assert_eq!((t.history_cap, t.context), (-1, -2));
+    assert_eq!((t.history_cap, t.diffs.context), (-1, -2));
     assert_eq!(t.resource_access, ["a,b", "c"]);
     assert_eq!(
         (t.flight.as_deref(), t.args.as_slice()),
@@ -68,11 +73,71 @@ fn values_reach_their_fields() {
     );
     let t = takeoff("-dry -dry=false -color=false -namespace a -namespace b r");
     assert!(!t.dry);
-    assert_eq!((t.color, t.namespace.as_deref()), (Some(false), Some("b")));
+    assert_eq!(
+        (t.diffs.color, t.namespace.as_deref()),
+        (Some(false), Some("b"))
+    );
     let cli = typed("-debug -kubeconfig a mayday -kubeconfig b -kube-context c r").expect("parses");
     assert!(cli.global.debug);
     assert_eq!(cli.global.kubeconfig.as_deref(), Some("b".as_ref()));
     assert_eq!(cli.global.kube_context.as_deref(), Some("c"));
+}
+
+#[test]
+fn looking() {
+    let Command::Turbulence(t) = typed("turbulence r").expect("parses").command else {
+        panic!("turbulence")
+    };
+    assert_eq!((t.conflict_only, t.fix, t.output), (None, false, None));
+    for words in ["-conflict-only=false r", "r --conflict-only=0"] {
+        let command = typed(&format!("drift {words}")).expect("parses").command;
+        let Command::Turbulence(t) = command else {
+            panic!("turbulence")
+        };
+        assert_eq!(t.conflict_only, Some(false), "{words}");
+    }
+    for words in [
+        "-o json r",
+        "-o=json r",
+        "--output json r",
+        "r -output=json",
+    ] {
+        let command = typed(&format!("blackbox {words}")).expect(words).command;
+        let Command::Blackbox(b) = command else {
+            panic!("blackbox")
+        };
+        assert_eq!(
+            (b.output, b.release.as_deref(), b.id),
+            (Some(super::Format::Json), Some("r"), None),
+            "{words}"
+        );
+    }
+}
+
+#[test]
+fn every_command_has_an_example() {
+    for verb in Cli::command().get_subcommands() {
+        let after = verb.get_after_help().map(ToString::to_string);
+        let after = after.unwrap_or_default();
+        let call = format!("yoke {}", verb.get_name());
+        assert!(
+            after.contains("Example") && after.contains(&call),
+            "{}",
+            verb.get_name()
+        );
+    }
+}
+
+#[test]
+fn the_help_lists_every_command_and_the_exit_codes() {
+    let mut root = Cli::command();
+    let help = root.render_help().to_string();
+    for verb in root.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        for name in std::iter::once(verb.get_name()).chain(verb.get_visible_aliases()) {
+            assert!(help.contains(name), "{name}: {help}");
+        }
+    }
+    assert!(help.contains("Exit codes:\n  0 "), "{help}");
 }
 
 #[test]
@@ -83,6 +148,13 @@ fn codes() {
         ("takeoff -h", 0, "resource-access"),
         ("takeoff -help", 0, "resource-access"),
         ("mayday -h", 0, "remove-crds"),
+        ("blackbox -h", 0, "OTHER_ID"),
+        ("inspect -h", 0, "OTHER_ID"),
+        ("turbulence -h", 0, "conflict-only"),
+        ("drift -h", 0, "conflict-only"),
+        ("diff -h", 0, "conflict-only"),
+        ("completion -h", 0, "zsh"),
+        ("man -h", 0, "COMMAND"),
         ("version -h", 0, "Usage"),
         ("takeoff -no-such-flag", 2, "--no-such-flag"),
         ("takeoff r -no-such-flag", 2, "--no-such-flag"),
@@ -98,6 +170,15 @@ fn codes() {
         ("takeoff", 1, "RELEASE"),
         ("mayday", 1, "RELEASE"),
         ("mayday r extra", 1, "extra"),
+        ("turbulence", 1, "RELEASE"),
+        ("turbulence -conflict-only=perhaps r", 2, "perhaps"),
+        ("turbulence -output table r", 2, "table"),
+        ("blackbox r 1 2 3", 1, "3"),
+        ("blackbox -o", 2, "output"),
+        ("blackbox -o xml", 2, "xml"),
+        ("version -output xml", 2, "xml"),
+        ("completion", 1, "SHELL"),
+        ("completion csh", 1, "csh"),
         ("takeoff r f extra", 1, "extra"),
         ("fly", 1, "fly"),
         ("", 1, "Usage"),
@@ -132,11 +213,11 @@ fn the_reference_is_current() {
     let stored = std::fs::read_to_string(path).expect("docs/cli.md");
     let mut wanted = stored.clone();
     let root = Cli::command();
-    let sections = [
-        ("global", Some(&root)),
-        ("takeoff", root.find_subcommand("takeoff")),
-        ("mayday", root.find_subcommand("mayday")),
-    ];
+    let sections = std::iter::once(("global", &root)).chain(
+        root.get_subcommands()
+            .filter(|verb| verb.get_arguments().any(|arg| arg.get_long().is_some()))
+            .map(|verb| (verb.get_name(), verb)),
+    );
     for (name, command) in sections {
         let (begin, end) = (
             format!("<!-- begin {name} -->\n"),
@@ -144,7 +225,7 @@ fn the_reference_is_current() {
         );
         let start = wanted.find(&begin).expect(name) + begin.len();
         let stop = wanted.find(&end).expect(name);
-        wanted.replace_range(start..stop, &table(command.expect(name)));
+        wanted.replace_range(start..stop, &table(command));
     }
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, &wanted).expect("docs/cli.md");
@@ -163,7 +244,11 @@ fn table(command: &clap::Command) -> String {
         .get_arguments()
         .filter(|arg| arg.get_long().is_some() && !arg.is_hide_set());
     for flag in flags {
-        let name = flag.get_long().expect("a flag");
+        let long = flag.get_long().expect("a flag");
+        let name = match flag.get_short() {
+            Some(short) => format!("{short}`, `-{long}"),
+            None => long.to_owned(),
+        };
         let value = flag
             .get_value_names()
             .filter(|_| flag.get_action().takes_values())

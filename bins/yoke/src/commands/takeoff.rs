@@ -13,7 +13,7 @@ use atc_engine::flight::Compiler;
 use atc_engine::release::cluster::Cluster;
 use atc_engine::release::decorate::Decoration;
 use atc_engine::release::desired;
-use atc_engine::release::drift::{self, DiffOptions};
+use atc_engine::release::drift;
 use atc_engine::release::history;
 use atc_engine::release::object::Stages;
 use atc_engine::release::plan::PruneOptions;
@@ -175,14 +175,7 @@ async fn diff(
         None => None,
     };
     let current = active.map(|revision| revision.stages).unwrap_or_default();
-    let options = DiffOptions {
-        // A negative number of lines is none.
-        context: usize::try_from(args.context).unwrap_or_default(),
-        colour: args.color.unwrap_or_else(|| {
-            render::coloured(std::io::IsTerminal::is_terminal(&std::io::stdout()))
-        }),
-        ..DiffOptions::default()
-    };
+    let options = super::diff_options(&args.diffs, "current", "next");
     let text = drift::diff(&current, next, &options)?;
     if text.is_empty() {
         render::message(format!(
@@ -199,10 +192,9 @@ fn tell(args: &Takeoff, namespace: &str, stages: &Stages, report: &Report) {
     let resources = super::counted(stages.count());
     if args.dry {
         if !report.unjudged.is_empty() {
-            let names: Vec<String> = report.unjudged.iter().map(ToString::to_string).collect();
             render::warning(format!(
                 "the API server could not judge {}: kind or namespace come with the same output",
-                names.join(", ")
+                render::names(&report.unjudged)
             ));
         }
         render::message(format!(

@@ -1,7 +1,9 @@
 //! `yoke version`: our own version, the one that flights see, and those of the parts that matter to them.
 
 use atc_engine::api::names;
+use serde_json::Value;
 
+use crate::cli::{Data, Format, Version};
 use crate::output;
 
 /// Majors that the workspace allows; a test holds them against its manifest.
@@ -9,17 +11,27 @@ const WASMTIME: &str = "48";
 const KUBE: &str = "5.0";
 
 /// Prints them to stdout.
-pub(crate) async fn run() -> anyhow::Result<()> {
-    output::write(table()).await
+pub(crate) async fn run(args: &Version) -> anyhow::Result<()> {
+    let data = match args.output {
+        Format::Table => return output::write(table()).await,
+        Format::Json => Data::Json,
+        Format::Yaml => Data::Yaml,
+    };
+    let rows = rows().map(|(name, version)| (name.to_owned(), version.into()));
+    output::write_data(&Value::Object(rows.into_iter().collect()), data).await
 }
 
-fn table() -> String {
-    let rows = [
+fn rows() -> [(&'static str, &'static str); 4] {
+    [
         ("yoke", env!("CARGO_PKG_VERSION")),
         ("seen by flights", names::HOST_VERSION),
         ("wasmtime", WASMTIME),
         ("kube", KUBE),
-    ];
+    ]
+}
+
+fn table() -> String {
+    let rows = rows();
     let width = rows
         .iter()
         .map(|(name, _)| name.len())

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, anyhow};
 use atc_engine::EngineError;
 
-use super::{Hinted, hint, printable, words};
+use super::{Hinted, hint, names, printable, words};
 
 #[test]
 fn causes_stand_once() {
@@ -59,4 +59,12 @@ fn nothing_steers_the_terminal() {
         printable("a\x1b[31mb\r\nc\td\u{9b}"),
         "a\\u{1b}[31mb\\r\nc\td\\u{9b}"
     );
+}
+
+#[test]
+fn many_names_are_summed_up() {
+    let all: Vec<usize> = (1..=23).collect();
+    assert_eq!(names(&all[..2]), "1, 2");
+    assert!(names(&all[..20]).ends_with("19, 20"));
+    assert!(names(&all).ends_with("19, 20, and 3 more"));
 }

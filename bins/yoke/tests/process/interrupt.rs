@@ -98,3 +98,26 @@ fn while_nobody_reads_its_output() {
     std::thread::sleep(Duration::from_millis(500));
     ends("-INT", child);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn while_the_cluster_does_not_answer() {
+    let home = Home::bare();
+    // Connections are taken by the system, and nobody reads from them.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("port");
+    let server = format!("http://{}", silent.local_addr().expect("address"));
+    let config = format!(
+        "{{apiVersion: v1, kind: Config, current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], \
+         clusters: [{{name: c, cluster: {{server: \"{server}\"}}}}], users: [{{name: u, user: {{}}}}]}}"
+    );
+    home.put(".kube/config", config);
+    for args in [
+        &["blackbox"][..],
+        &["turbulence", "r"],
+        &["turbulence", "-fix", "r"],
+    ] {
+        let child = home.command(args).spawn().expect("runs");
+        wait_for_handler(&child);
+        ends("-INT", child);
+    }
+}

@@ -85,16 +85,30 @@ fn a_closed_stdout_is_no_matter() {
         (Some(0), "")
     );
 
-    let mut child = home.command(&["takeoff", "-h"]).spawn().expect("runs");
-    drop(child.stdout.take());
-    let ended = child.wait_with_output().expect("ends");
-    assert_eq!(
-        (
-            ended.status.code(),
-            String::from_utf8_lossy(&ended.stderr).as_ref()
-        ),
-        (Some(0), "")
-    );
+    home.put("out", configmap("a"));
+    for args in [
+        &["-h"][..],
+        &["takeoff", "-h"],
+        &["takeoff", "-out", "-", "r"],
+        &["version"],
+        &["version", "-o", "json"],
+        &["completion", "bash"],
+        &["man"],
+        &["man", "takeoff"],
+    ] {
+        let input = std::fs::File::open(home.path().join("out")).expect("file");
+        let mut child = home.command(args).stdin(input).spawn().expect("runs");
+        drop(child.stdout.take());
+        let ended = child.wait_with_output().expect("ends");
+        assert_eq!(
+            (
+                ended.status.code(),
+                String::from_utf8_lossy(&ended.stderr).as_ref()
+            ),
+            (Some(0), ""),
+            "{args:?}"
+        );
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -120,16 +134,25 @@ fn a_full_disk_is_an_error() {
 fn a_closed_stderr_is_no_matter() {
     let home = Home::new();
     home.put("f.wasm", printer(b"[]", &vec![b'x'; 200_000], "", 0));
-    let mut child = home
-        .command(&["takeoff", "-stdout", "r", "f.wasm"])
-        .spawn()
-        .expect("runs");
-    drop(child.stderr.take());
-    let ended = child.wait_with_output().expect("ends");
-    assert_eq!(
-        (ended.status.code(), ended.stdout.as_slice()),
-        (Some(0), b"[]".as_slice())
-    );
+    for debug in ["-debug=false", "-debug"] {
+        let mut child = home
+            .command(&["takeoff", debug, "-stdout", "r", "f.wasm"])
+            .spawn()
+            .expect("runs");
+        drop(child.stderr.take());
+        let ended = child.wait_with_output().expect("ends");
+        assert_eq!(
+            (ended.status.code(), ended.stdout.as_slice()),
+            (Some(0), b"[]".as_slice()),
+            "{debug}"
+        );
+    }
+    for args in [&["takeoff", "-stdout", "r", "gone.wasm"][..], &["fly"]] {
+        let mut child = home.command(args).spawn().expect("runs");
+        drop(child.stderr.take());
+        let ended = child.wait_with_output().expect("ends");
+        assert_eq!(ended.status.code(), Some(1), "{args:?}");
+    }
 }
 
 #[test]

@@ -11,6 +11,10 @@ fn help_goes_to_stdout() {
         &["takeoff", "-h"],
         &["takeoff", "r", "-help"],
         &["mayday", "-h"],
+        &["blackbox", "-h"],
+        &["drift", "-h"],
+        &["completion", "-h"],
+        &["man", "-h"],
         &["version", "-h"],
     ] {
         let ran = home.yoke(args);
@@ -37,6 +41,14 @@ fn wrong_use() {
         .failed(1, &["-skip-dry-run"]);
     home.yoke(&["takeoff", "-stdout", "r", "--", "x"])
         .failed(1, &["none is given"]);
+    home.yoke(&["turbulence", ""])
+        .failed(1, &["name of the release is empty"]);
+    home.yoke(&["turbulence", "-fix", "-o", "json", "r"])
+        .failed(1, &["-output"]);
+    home.yoke(&["blackbox", "r", "x"])
+        .failed(1, &["\"x\" is no id"]);
+    home.yoke(&["man", "fly"]).failed(1, &["\"fly\""]);
+    home.yoke(&["completion", "csh"]).failed(1, &["csh"]);
     for flag in ["-lock", "-verify=k", "-load-custom-readiness"] {
         home.yoke(&["takeoff", flag, "-stdout", "r"])
             .failed(1, &["not part of this version yet"]);
@@ -96,8 +108,16 @@ fn an_unreachable_cluster_is_an_error_soon() {
     let started = std::time::Instant::now();
     home.yoke_with(&["takeoff", "r"], configmap("a"))
         .failed(1, &["error: ", "cannot be reached", "hint: "]);
-    home.yoke(&["mayday", "r"])
-        .failed(1, &["error: ", "cannot be reached"]);
+    for args in [
+        &["mayday", "r"][..],
+        &["blackbox"],
+        &["blackbox", "r"],
+        &["turbulence", "r"],
+        &["turbulence", "-fix", "r"],
+    ] {
+        home.yoke(args)
+            .failed(1, &["error: ", "cannot be reached", "hint: "]);
+    }
     assert!(started.elapsed().as_secs() < 20);
 }
 
@@ -149,6 +169,15 @@ fn kubeconfigs() {
 
 #[test]
 fn versions() {
-    let text = Home::bare().yoke(&["version"]).ok();
+    let home = Home::bare();
+    let text = home.yoke(&["version"]).ok();
     assert!(text.contains(env!("CARGO_PKG_VERSION")), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_str(&home.yoke(&["version", "-o", "json"]).ok()).expect("json");
+    assert_eq!(json["yoke"], env!("CARGO_PKG_VERSION"));
+    let yaml = home.yoke(&["version", "-output=yaml"]).ok();
+    assert!(
+        yaml.starts_with(&format!("yoke: \"{}\"\n", env!("CARGO_PKG_VERSION"))),
+        "{yaml}"
+    );
 }

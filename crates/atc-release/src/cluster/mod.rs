@@ -8,7 +8,8 @@
 //! - [`apply`], [`stages`]: server-side apply of one object, of a stage, dry run of all stages.
 //! - [`delete`], [`prune`]: delete, orphan, remove stage by stage.
 //! - [`status`]: status, finalizers and owner references of a custom resource.
-//! - [`revisions`], [`lock`]: the release's history in Secrets, and its lock.
+//! - [`revisions`], [`find`], [`lock`]: the release's history in Secrets, the releases that there are, a release's lock.
+//! - [`compare`]: recorded objects against live ones, and back to the record.
 //! - [`judge`]: read a live object and say whether it is ready.
 //! - [`wait`], [`wait_ready`]: until gone, until a CRD is served, until ready.
 //! - [`error`], [`refusal`]: what went wrong, in words, without the content of Secrets.
@@ -21,9 +22,11 @@ use futures::{StreamExt, stream};
 use tokio::sync::Semaphore;
 
 pub mod apply;
+pub mod compare;
 pub mod delete;
 pub mod discovery;
 pub mod error;
+pub mod find;
 pub mod judge;
 pub mod lock;
 pub mod mapping;
@@ -39,9 +42,11 @@ pub mod wait;
 pub mod wait_ready;
 
 pub use apply::{Applied, ApplyOptions, Expect};
+pub use compare::{Compared, Restored, Standing};
 pub use delete::{Deleted, Orphaned, Propagation};
 pub use discovery::ScopeSnapshot;
 pub use error::{ClusterError, ClusterErrors, ErrorKind, all};
+pub use find::{Found, Unreadable};
 pub use judge::Judged;
 pub use lock::{Holder, Lock, LockError};
 pub use mapping::Mapping;

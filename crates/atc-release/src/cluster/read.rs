@@ -74,6 +74,15 @@ impl LiveMeta {
         self.0.get("annotations")?.get(key)?.as_str()
     }
 
+    /// Whether this field manager has applied it (server-side) and still owns fields of it.
+    pub fn is_applied_by(&self, manager: &str) -> bool {
+        let entries = self.0.get("managedFields").and_then(Value::as_array);
+        entries
+            .into_iter()
+            .flatten()
+            .any(|entry| entry["manager"] == *manager && entry["operation"] == "Apply")
+    }
+
     /// `metadata.finalizers`.
     pub fn finalizers(&self) -> Vec<&str> {
         self.0
@@ -158,6 +167,23 @@ impl Cluster {
         page: usize,
     ) -> Result<Vec<Value>, ClusterError> {
         let mut all = Vec::new();
+        self.each_page(mapping, namespace, labels, accept, page, |mut items| {
+            all.append(&mut items);
+        })
+        .await?;
+        Ok(all)
+    }
+
+    /// The same page by page, for callers who need not hold all of them at once.
+    pub(super) async fn each_page(
+        &self,
+        mapping: &Mapping,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+        accept: &'static str,
+        page: usize,
+        mut take: impl FnMut(Vec<Value>) + Send,
+    ) -> Result<(), ClusterError> {
         let mut token = String::new();
         for _ in 0..MAX_PAGES {
             let query = format!(
@@ -165,10 +191,10 @@ impl Cluster {
                 parameter("labelSelector", labels),
                 parameter("continue", Some(&token))
             );
-            let (mut items, next) = self.page(mapping, namespace, &query, accept).await?;
-            all.append(&mut items);
+            let (items, next) = self.page(mapping, namespace, &query, accept).await?;
+            take(items);
             if next.is_empty() {
-                return Ok(all);
+                return Ok(());
             }
             token = next;
         }

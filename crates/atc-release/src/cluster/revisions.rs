@@ -48,18 +48,6 @@ impl Cluster {
         Ok(heads)
     }
 
-    /// The revisions of all releases, of one namespace or of all, without their objects. A Secret that bears the label
-    /// but is no revision is passed over: it is nobody's in particular.
-    pub async fn all_revisions(&self, namespace: Option<&str>) -> Result<Vec<Head>, RevisionError> {
-        let found = self
-            .list_metadata(&secrets(), namespace, Some(&history::selector_of_all()))
-            .await?;
-        Ok(found
-            .iter()
-            .filter_map(|live| read_head(live).ok())
-            .collect())
-    }
-
     /// The revisions of a release with their objects: what a plan needs that must know everything that may live.
     pub async fn full_revisions(
         &self,
@@ -220,7 +208,7 @@ fn read_heads(found: &[LiveMeta]) -> Result<Vec<Head>, HistoryError> {
     Ok(heads)
 }
 
-fn read_head(live: &LiveMeta) -> Result<Head, HistoryError> {
+pub(super) fn read_head(live: &LiveMeta) -> Result<Head, HistoryError> {
     // What does not even parse as metadata has no labels, which is an error that names it.
     let metadata =
         serde_json::from_value::<ObjectMeta>(live.value().clone()).unwrap_or_else(|_| ObjectMeta {

@@ -97,6 +97,30 @@ fn all_new_and_all_gone() {
 }
 
 #[test]
+fn secrets_are_hidden_in_diffs() {
+    let secret = |value: &str| {
+        object(
+            json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" }, "data": { "k": value, "same": "aHVudGVy" } }),
+        )
+    };
+    let text = diff(
+        &stages(&[secret("b25l")]),
+        &stages(&[secret("dHdv")]),
+        &DiffOptions::default(),
+    )
+    .unwrap();
+    assert!(
+        text.contains("-    k: (hidden)\n+    k: (hidden, differs)\n     same: (hidden)\n"),
+        "{text}"
+    );
+    for value in ["b25l", "dHdv", "aHVudGVy"] {
+        assert!(!text.contains(value), "{text}");
+    }
+    let same = stages(&[secret("b25l")]);
+    assert_eq!(diff(&same, &same, &DiffOptions::default()).unwrap(), "");
+}
+
+#[test]
 fn texts_that_need_quotes_or_blocks() {
     let value = sorted(json!({
         "block": "---\na: 1\n", "list": [{ "b": 1, "a": "yes" }, []], "empty": {}, "no": null, "big": 9_123_456_789_012_345_678_u64,

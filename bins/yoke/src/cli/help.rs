@@ -1,0 +1,56 @@
+//! What the help says after the flags: exit codes, and an example for each command.
+
+/// Of the program.
+pub(super) const ROOT: &str = "\
+Flags may be written with one dash or with two, and may stand before or after the arguments.
+
+Exit codes:
+  0  done, also with warnings
+  1  an error, or a missing or wrong argument
+  2  an unknown flag, a flag with a wrong value, or a command that this version lacks";
+
+/// Of `takeoff`.
+pub(super) const TAKEOFF: &str = "\
+Examples:
+  yoke takeoff -wait 1m web ./web.wasm -- -replicas 3 < values.json
+  yoke takeoff web < resources.yaml
+  yoke takeoff -diff-only web https://flights.example.dev/web.wasm";
+
+/// Of `mayday`.
+pub(super) const MAYDAY: &str = "\
+Example:
+  yoke mayday -namespace team -remove-crds web";
+
+/// Of `blackbox`.
+pub(super) const BLACKBOX: &str = "\
+Examples:
+  yoke blackbox                          all releases
+  yoke blackbox -namespace team web      the revisions of one
+  yoke blackbox web 2                    what revision 2 holds, content of Secrets included
+  yoke blackbox -context 1 web 1 2       how revision 2 differs from revision 1";
+
+/// Of `turbulence`.
+pub(super) const TURBULENCE: &str = "\
+The exit code is 0 with and without differences.
+
+Examples:
+  yoke turbulence web                         what has been changed by others
+  yoke turbulence -conflict-only=false web    and what they have added
+  yoke turbulence -fix web                    bring it back";
+
+/// Of `version`.
+pub(super) const VERSION: &str = "\
+Example:
+  yoke version -o json";
+
+/// Of `completion`.
+pub(super) const COMPLETION: &str = "\
+Examples:
+  source <(yoke completion bash)
+  yoke completion zsh > \"${fpath[1]}/_yoke\"
+  yoke completion fish > ~/.config/fish/completions/yoke.fish";
+
+/// Of `man`.
+pub(super) const MAN: &str = "\
+Example:
+  yoke man takeoff | man -l -";
