@@ -19,5 +19,6 @@ mod modes;
 mod outage;
 mod output;
 mod prune;
+mod readiness;
 mod solo;
 mod world;

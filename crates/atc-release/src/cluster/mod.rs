@@ -9,7 +9,7 @@
 //! - [`delete`], [`prune`]: delete, orphan, remove stage by stage.
 //! - [`status`]: status, finalizers and owner references of a custom resource.
 //! - [`revisions`], [`lock`]: the release's history in Secrets, and its lock.
-//! - [`judge`]: read a live object and say whether it is ready.
+//! - [`judge`], `explain`: read a live object and say whether it is ready; why not, by its Pods and events.
 //! - [`wait`], [`wait_ready`]: until gone, until a CRD is served, until ready.
 //! - [`error`], [`refusal`]: what went wrong, in words, without the content of Secrets.
 
@@ -24,6 +24,7 @@ pub mod apply;
 pub mod delete;
 pub mod discovery;
 pub mod error;
+mod explain;
 pub mod judge;
 pub mod lock;
 pub mod mapping;
@@ -42,7 +43,7 @@ pub use apply::{Applied, ApplyOptions, Expect};
 pub use delete::{Deleted, Orphaned, Propagation};
 pub use discovery::ScopeSnapshot;
 pub use error::{ClusterError, ClusterErrors, ErrorKind, all};
-pub use judge::Judged;
+pub use judge::{Judged, NoRules, Rules};
 pub use lock::{Holder, Lock, LockError};
 pub use mapping::Mapping;
 pub use prune::{PRUNE_LIMIT, Pruned};
@@ -52,7 +53,7 @@ pub use revisions::RevisionError;
 pub use stages::Preview;
 pub use status::MetadataEdit;
 pub use wait::{EstablishError, Going};
-pub use wait_ready::{Unready, WaitError, WaitOptions};
+pub use wait_ready::{Changes, Known, Unready, Wait, WaitError, WaitOptions};
 
 use discovery::Discovery;
 
