@@ -20,6 +20,7 @@ mod modes;
 mod outage;
 mod output;
 mod prune;
+mod readiness;
 mod solo;
 mod turbulence;
 mod world;

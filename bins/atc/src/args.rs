@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// File with a JSON array of PEM keys that modules must be signed with [not part of this version]
     #[arg(long, env = "MODULE_VERIFICATION_KEYS_PATH")]
     pub(crate) module_verification_keys_path: Option<PathBuf>,
-    /// Do not let ConfigMaps say when objects are ready [they do not in this version]
+    /// Do not let ConfigMaps say when objects are ready
     #[arg(long, env = "DISABLE_CUSTOM_READINESS", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = boolean)]
     pub(crate) disable_custom_readiness: bool,
     /// Secret with registry credentials [not part of this version]

@@ -95,6 +95,7 @@ async fn run(args: Args) -> anyhow::Result<()> {
         service_name: args.svc_name,
         service_namespace: args.svc_namespace,
         service_port: args.svc_port,
+        custom_readiness: !args.disable_custom_readiness,
     };
     atc_controller::run(client, settings, stop).await?;
     Ok(())

@@ -197,8 +197,8 @@ pub(crate) struct Takeoff {
     /// Key file, or folder of keys, one of which must have signed the module (not part of this version yet)
     #[arg(long, value_parser = path(), value_name = "PATH", hide = true)]
     pub(crate) verify: Option<PathBuf>,
-    /// Use the cluster's own rules of readiness (not part of this version yet)
-    #[arg(long, hide = true)]
+    /// Judge readiness also by the rules in ConfigMaps of the release's namespace and of the atc's
+    #[arg(long)]
     pub(crate) load_custom_readiness: bool,
 }
 

@@ -40,7 +40,7 @@ fn named(release: &str, namespace: &str) -> String {
 }
 
 /// So many resources in messages.
-fn counted(resources: usize) -> String {
+pub(crate) fn counted(resources: usize) -> String {
     format!(
         "{resources} {}",
         if resources == 1 {

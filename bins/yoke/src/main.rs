@@ -8,6 +8,7 @@ mod commands;
 mod connect;
 mod input;
 mod output;
+mod progress;
 mod render;
 
 use std::process::ExitCode;

@@ -6,6 +6,7 @@ use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};
 
 use atc_engine::EngineError;
+use atc_engine::release::cluster::WaitError;
 use tracing_subscriber::EnvFilter;
 
 mod hint;
@@ -89,7 +90,10 @@ fn words(error: &anyhow::Error) -> (String, Vec<String>) {
                 items.clone_from(failures);
                 format!("{step}: {} objects were refused", failures.len())
             }
-            _ => cause.to_string(),
+            _ => {
+                items.extend(details(cause));
+                cause.to_string()
+            }
         };
         let words = words.trim();
         // A cause that its parent has repeated already.
@@ -102,6 +106,20 @@ fn words(error: &anyhow::Error) -> (String, Vec<String>) {
         line.push_str(words);
     }
     (line, items)
+}
+
+/// What is known of the objects that are not ready, one line each.
+fn details(cause: &(dyn std::error::Error + 'static)) -> Vec<String> {
+    let waited = cause
+        .downcast_ref::<WaitError>()
+        .or_else(|| Some(&**cause.downcast_ref::<Box<WaitError>>()?));
+    let objects = waited.map(WaitError::objects).unwrap_or_default();
+    let lines = objects
+        .iter()
+        .flat_map(|unready| unready.details.iter().map(|line| (&unready.object, line)));
+    lines
+        .map(|(object, line)| format!("{object}: {line}"))
+        .collect()
 }
 
 /// Text of others without what would steer a terminal: control characters but line ends and tabs are shown as escapes.

@@ -67,6 +67,9 @@ pub const ANNOTATION_LOCK: &str = "atc.yoke.cd/lock";
 /// Data key of a revision Secret that holds the gzipped JSON of its stages.
 pub const KEY_RESOURCES: &str = "resources";
 
+/// The webhook configuration by which the atc reviews Airways.
+pub const WEBHOOK_AIRWAYS: &str = "atc-airway";
+
 /// Label on ConfigMaps that carry custom readiness (`lua` or `conditions`).
 pub const LABEL_READINESS: &str = "resource.yoke.cd/readiness";
 

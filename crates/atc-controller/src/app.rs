@@ -24,6 +24,7 @@ use crate::kinds::Kinds;
 use crate::objects::{self, Sink};
 use crate::owner::Owner;
 use crate::queue::{Cause, Limits, SharedQueue, Work};
+use crate::readiness;
 use crate::review;
 use crate::webhook::{self, TlsFiles};
 
@@ -44,6 +45,8 @@ pub struct Settings {
     pub service_namespace: String,
     /// Its port.
     pub service_port: u16,
+    /// Whether ConfigMaps may say when objects are ready.
+    pub custom_readiness: bool,
 }
 
 /// Why a controller ended.
@@ -109,6 +112,9 @@ pub async fn run(
         ..EngineOptions::default()
     };
     let engine = Engine::new(cluster.clone(), options).map_err(AppError::Engine)?;
+    engine
+        .readiness()
+        .share(Some(settings.service_namespace.clone()));
     let service = WebhookService {
         name: settings.service_name.clone(),
         namespace: settings.service_namespace.clone(),
@@ -132,7 +138,7 @@ pub async fn run(
     ));
     let worker = tokio::spawn(work(control.clone()));
     tokio::spawn(wake(control.clone()));
-    tokio::spawn(start(control.clone()));
+    tokio::spawn(start(control.clone(), settings.custom_readiness));
 
     let ended = tokio::select! {
         () = stop.cancelled() => None,
@@ -155,7 +161,7 @@ pub async fn run(
 }
 
 /// Installs what must be there, however long it takes, then watches Airways.
-async fn start(control: Arc<Control>) {
+async fn start(control: Arc<Control>, custom_readiness: bool) {
     let mut failures = 0;
     while let Err(error) = install(&control).await {
         failures += 1;
@@ -173,8 +179,12 @@ async fn start(control: Arc<Control>) {
     let sink = AirwaySink {
         control: control.clone(),
     };
+    if custom_readiness {
+        // What instances are told first must not be taken back a moment later.
+        readiness::begin(&control).await;
+    }
     let client = control.engine.cluster().client().clone();
-    objects::run(client, airway::mapping(), &sink, control.stop.clone()).await;
+    objects::run(client, airway::mapping(), "", &sink, control.stop.clone()).await;
 }
 
 /// Why our own CRDs and webhooks are not there.

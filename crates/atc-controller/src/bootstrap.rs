@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use atc_api::names::{GROUP, VERSION};
+use atc_api::names::{self, GROUP, VERSION};
 use base64::Engine as _;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub struct WebhookService {
 }
 
 /// Name of the configuration that reviews Airways.
-pub const AIRWAY_WEBHOOK: &str = "atc-airway";
+pub const AIRWAY_WEBHOOK: &str = names::WEBHOOK_AIRWAYS;
 /// Name of the configuration that reviews Flights and ClusterFlights.
 pub const FLIGHT_WEBHOOK: &str = "atc-flight";
 

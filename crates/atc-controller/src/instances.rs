@@ -42,7 +42,7 @@ pub(crate) fn serve(
                 kind,
                 airway,
             };
-            objects::run(client, mapping, &sink, stop).await;
+            objects::run(client, mapping, "", &sink, stop).await;
         });
     } else if differs {
         for target in kind.references() {

@@ -298,6 +298,15 @@ impl Kinds {
             .cloned()
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<(Arc<str>, Arc<Kind>)> {
+        let kinds = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        kinds
+            .iter()
+            .map(|(name, kind)| (name.clone(), kind.clone()))
+            .collect()
+    }
+
     /// Takes an Airway's newer state; whether it is new or says something else.
     pub(crate) fn upsert(&self, name: &Arc<str>, airway: Value) -> bool {
         if let Some(kind) = self.get(name) {

@@ -17,6 +17,7 @@ mod kinds;
 mod objects;
 pub mod owner;
 pub mod queue;
+mod readiness;
 mod review;
 mod webhook;
 

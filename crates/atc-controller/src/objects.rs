@@ -1,4 +1,4 @@
-//! Full watches of one kind: Airways, and the instances of an Airway. Upserts and removals, in order, for ever.
+//! Full watches of one kind: Airways, the instances of an Airway, ConfigMaps of readiness rules. Upserts and removals, in order, for ever.
 //!
 //! A list, then a watch from its version; what went in a gap is told as a removal by the next list. Each watch has its
 //! own jittered backoff. The server ends each watch after [`WATCH_SECONDS`], and a connection that says nothing for
@@ -58,6 +58,8 @@ enum Broken {
 struct ObjectWatch<'a> {
     api: Api<DynamicObject>,
     mapping: Mapping,
+    /// Only objects with these labels; all where it is empty.
+    labels: &'a str,
     sink: &'a dyn Sink,
     /// What has been told as being there.
     known: HashSet<ResourceRef>,
@@ -65,10 +67,11 @@ struct ObjectWatch<'a> {
     version: Option<String>,
 }
 
-/// Watches all objects of a kind until cancelled.
+/// Watches the objects of a kind with these labels (a selector; empty for all) until cancelled.
 pub(crate) async fn run(
     client: kube::Client,
     mapping: Mapping,
+    labels: &str,
     sink: &dyn Sink,
     stop: CancellationToken,
 ) {
@@ -83,6 +86,7 @@ pub(crate) async fn run(
     let mut watch = ObjectWatch {
         api,
         mapping,
+        labels,
         sink,
         known: HashSet::new(),
         version: None,
@@ -135,7 +139,7 @@ impl ObjectWatch<'_> {
     /// Tells all there is, and what is there no more. Gives the version of the list.
     async fn list(&mut self) -> Result<String, Broken> {
         let mut listed = HashSet::new();
-        let mut params = ListParams::default().limit(PAGE);
+        let mut params = ListParams::default().limit(PAGE).labels(self.labels);
         loop {
             let page = timeout(LIST_TIMEOUT, self.api.list(&params))
                 .await
@@ -165,7 +169,9 @@ impl ObjectWatch<'_> {
 
     /// Tells what changes from this version on, until the server ends the watch.
     async fn follow(&mut self, mut version: String) -> Result<(), Broken> {
-        let params = WatchParams::default().timeout(WATCH_SECONDS);
+        let params = WatchParams::default()
+            .timeout(WATCH_SECONDS)
+            .labels(self.labels);
         let stream = timeout(LIST_TIMEOUT, self.api.watch(&params, &version))
             .await
             .map_err(|_| Broken::Silent(LIST_TIMEOUT))?

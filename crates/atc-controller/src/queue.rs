@@ -40,8 +40,17 @@ pub enum Cause {
     Input(String),
     /// One of its own children, or what their readiness rests on, changed.
     Child(String),
+    /// A rule of readiness changed that may be for its children.
+    Rule(String),
     /// Its drift interval or its backoff is over.
     Timer,
+}
+
+impl Cause {
+    /// Whether wakes like this have a token bucket, and do not end a backoff: their number is in others' hands.
+    fn is_paced(&self) -> bool {
+        matches!(self, Self::Child(_) | Self::Rule(_))
+    }
 }
 
 impl std::fmt::Display for Cause {
@@ -50,6 +59,7 @@ impl std::fmt::Display for Cause {
             Self::Edit(what) => write!(f, "edit of {what}"),
             Self::Input(what) => write!(f, "change of {what}, which was looked up"),
             Self::Child(what) => write!(f, "change of {what}, which it made"),
+            Self::Rule(what) => write!(f, "change of the readiness rules in {what}"),
             Self::Timer => f.write_str("timer"),
         }
     }
@@ -158,7 +168,7 @@ impl<K: Keyed> Queue<K> {
     /// Asks for a run of `key`. Coalesces with what is asked for already; the greater effect wins, and a cause that is
     /// not rate-limited replaces one that is.
     pub fn push(&mut self, key: &K, work: Work, now: Instant) {
-        let child = matches!(work.cause, Cause::Child(_));
+        let child = work.cause.is_paced();
         let entry = self
             .entries
             .entry(key.clone())
@@ -175,7 +185,7 @@ impl<K: Keyed> Queue<K> {
             Some(before) => Work {
                 effect: before.effect.max(work.effect),
                 cause: match before.cause {
-                    Cause::Child(_) | Cause::Timer if !child => work.cause,
+                    Cause::Child(_) | Cause::Rule(_) | Cause::Timer if !child => work.cause,
                     cause => cause,
                 },
             },
@@ -193,7 +203,7 @@ impl<K: Keyed> Queue<K> {
         };
         let Some(work) = &entry.pending else { return };
         let look = work.effect == Effect::StatusOnly;
-        let wait = if matches!(work.cause, Cause::Child(_)) {
+        let wait = if work.cause.is_paced() {
             entry.take_token(now).or(look.then_some(now + LOOK_DELAY))
         } else {
             None

@@ -3,23 +3,19 @@
 use std::time::Duration;
 
 use atc_api::ResourceRef;
-use atc_release::cluster::{ErrorKind, Mapping};
+use atc_release::cluster::{Changes, ErrorKind, Known, Mapping, Wait, WaitError, WaitOptions};
 use atc_release::object::Object;
-use atc_release::readiness::{self, Found, Related, Verdict};
+use atc_release::readiness::{self, Related, Verdict, Which};
 use atc_watch::{Fingerprint, Latest, Resource, Selection, Target};
 use serde_json::Value;
-use tokio::time::Instant;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::memory::Memory;
-use crate::observer::Observer;
+use crate::observer::{Observer, Progress};
+use crate::readiness::Sight;
 use crate::status::Ready;
 
-/// While a stage is waited for, its objects are looked at after this time, then ever later up to [`POLL_MAX`].
-const POLL_MIN: Duration = Duration::from_millis(50);
-/// The longest pause between two looks at a stage that is waited for.
-const POLL_MAX: Duration = Duration::from_secs(1);
 /// Children named in one message; the rest is counted.
 const NAMED: usize = 5;
 
@@ -38,6 +34,8 @@ pub struct Child {
     pub has_status: bool,
     /// Other objects that the verdict rests on.
     pub rests_on: Vec<Support>,
+    /// Which rule of a user's counts for its kind; 0 for none.
+    pub rule: u64,
 }
 
 /// Objects that a verdict rests on, and how new they were when it was given.
@@ -113,7 +111,7 @@ impl Engine {
         live: Option<Value>,
         known: &[Child],
         memory: &Memory,
-        observer: &dyn Observer,
+        sight: &Sight<'_>,
     ) -> Result<Child, EngineError> {
         let mapping = self
             .cluster()
@@ -121,16 +119,18 @@ impl Engine {
             .await
             .map_err(EngineError::cluster)?;
         let reference = object.reference();
+        let rule = sight.rules.version(object.group(), object.kind());
         let mut child = Child {
             target: Target::new(reference.clone(), &mapping.version, &mapping.plural),
             namespaced: mapping.namespaced,
             verdict: Verdict::Ready,
             judged: None,
-            has_status: readiness::has_verdict(object.group(), object.kind()),
+            has_status: has_status(object.group(), object.kind(), rule),
             rests_on: Vec::new(),
+            rule,
         };
         if let Some(live) = live {
-            self.judge(&mut child, Some(&live), observer).await?;
+            self.judge(&mut child, Some(&live), sight).await?;
             return Ok(child);
         }
         // Not applied: what was known of it still holds, or it is looked at.
@@ -139,32 +139,29 @@ impl Engine {
             .find(|child| child.target.reference == reference)
         {
             child = before.clone();
-            self.rejudge_one(&mut child, observer).await?;
+            self.rejudge_one(&mut child, sight).await?;
         } else if child.has_status {
-            self.read_and_judge(&mut child, observer).await?;
+            self.read_and_judge(&mut child, sight).await?;
         } else {
             child.judged = memory.applied.fingerprint(&reference);
         }
         Ok(child)
     }
 
-    /// Looks again at the children that changed, or whose verdict rests on other objects.
+    /// Looks again at the children that changed, or whose verdict rests on something else that did.
     pub(crate) async fn rejudge(
         &self,
         children: &mut [Child],
-        observer: &dyn Observer,
+        sight: &Sight<'_>,
     ) -> Result<(), EngineError> {
         let looks = children
             .iter_mut()
-            .map(|child| self.rejudge_one(child, observer));
+            .map(|child| self.rejudge_one(child, sight));
         futures::future::try_join_all(looks).await.map(drop)
     }
 
-    async fn rejudge_one(
-        &self,
-        child: &mut Child,
-        observer: &dyn Observer,
-    ) -> Result<(), EngineError> {
+    async fn rejudge_one(&self, child: &mut Child, sight: &Sight<'_>) -> Result<(), EngineError> {
+        let (observer, kind) = (sight.observer, &child.target.reference.group_kind);
         let unchanged = match (observer.latest(&child.target.reference), &child.judged) {
             (Latest::Present(latest), Some(judged)) => {
                 latest.uid == judged.uid && latest.resource_version == judged.resource_version
@@ -174,16 +171,19 @@ impl Engine {
         let supported = |support: &Support| {
             support.version.is_some() && support.version == observer.latest_in(&support.selection)
         };
-        if unchanged && child.rests_on.iter().all(supported) {
+        let rule = sight.rules.version(&kind.group, &kind.kind);
+        if unchanged && rule == child.rule && child.rests_on.iter().all(supported) {
             return Ok(());
         }
-        self.read_and_judge(child, observer).await
+        child.has_status = has_status(&kind.group, &kind.kind, rule);
+        child.rule = rule;
+        self.read_and_judge(child, sight).await
     }
 
     async fn read_and_judge(
         &self,
         child: &mut Child,
-        observer: &dyn Observer,
+        sight: &Sight<'_>,
     ) -> Result<(), EngineError> {
         let mapping = child.mapping();
         let reference = &child.target.reference;
@@ -205,14 +205,14 @@ impl Engine {
                 }),
             }
         };
-        self.judge(child, live.as_ref(), observer).await
+        self.judge(child, live.as_ref(), sight).await
     }
 
     async fn judge(
         &self,
         child: &mut Child,
         live: Option<&Value>,
-        observer: &dyn Observer,
+        sight: &Sight<'_>,
     ) -> Result<(), EngineError> {
         let Some(live) = live else {
             child.verdict = Verdict::InProgress("it is not there".into());
@@ -220,103 +220,110 @@ impl Engine {
             return Ok(());
         };
         child.judged = Some(Fingerprint::of(live));
-        let mut found = Vec::new();
         let mut rests_on = Vec::new();
-        for related in readiness::related(live) {
-            found.push(self.find(related, Some((&mut rests_on, observer))).await?);
-        }
-        for related in readiness::further(live, &found) {
-            // No watch of these: when they change, what was found first changes too.
-            let more = self.find(related, None).await?;
-            found.push(more);
-        }
+        let mut listing = |mapping: &Mapping, related: &Related| {
+            if let Some(selection) = selection(mapping, related) {
+                sight.observer.interest_in(&selection);
+                let version = sight.observer.latest_in(&selection);
+                rests_on.push(Support { selection, version });
+            }
+        };
+        let judgement = self
+            .cluster()
+            .judge(live, &sight.rules, &mut listing)
+            .await
+            .map_err(EngineError::cluster)?;
         child.rests_on = rests_on;
-        child.verdict = readiness::judge(live, &found).verdict;
+        child.verdict = judgement.verdict;
         Ok(())
     }
 
-    async fn find(
+    /// Waits until objects that were applied are ready; `children` are those objects as they were judged then. Told by the
+    /// watches of `observer` where it follows them, else by watches of the wait's own.
+    ///
+    /// # Errors
+    /// As soon as one has failed for good, and when the time is up.
+    pub async fn wait_ready(
         &self,
-        related: Related,
-        rests_on: Option<(&mut Vec<Support>, &dyn Observer)>,
-    ) -> Result<Found, EngineError> {
-        let mapping = self
-            .cluster()
-            .mapping(related.api_version, related.kind)
-            .await
-            .map_err(EngineError::cluster)?;
-        if let (Some((rests_on, observer)), Some((label, value))) =
-            (rests_on, related.selector.split_once('='))
-        {
-            let selection = Selection {
-                resource: Resource::new(
-                    &mapping.group,
-                    &mapping.version,
-                    &mapping.kind,
-                    &mapping.plural,
-                ),
-                namespace: related.namespace.clone(),
-                label: label.to_owned(),
-                value: value.to_owned(),
-            };
-            observer.interest_in(&selection);
-            let version = observer.latest_in(&selection);
-            rests_on.push(Support { selection, version });
-        }
-        let objects = self
-            .cluster()
-            .list(&mapping, Some(&related.namespace), Some(&related.selector))
-            .await;
-        Ok(Found {
-            objects: objects.map_err(EngineError::cluster)?,
-            related,
-        })
-    }
-
-    /// Waits until all children of a stage are ready, for a bounded time.
-    pub(crate) async fn wait_for_stage(
-        &self,
-        stage: usize,
-        stages: usize,
+        objects: &[Object],
         children: &mut [Child],
+        namespace: &str,
         limit: Duration,
         observer: &dyn Observer,
-    ) -> Result<(), EngineError> {
-        let start = Instant::now();
-        let mut pause = POLL_MIN;
-        loop {
-            let failed: Vec<String> = children
-                .iter()
-                .filter_map(|child| words(child, true))
-                .collect();
-            if !failed.is_empty() {
-                return Err(EngineError::Stage {
-                    stage,
-                    stages,
-                    why: few(&failed),
+    ) -> Result<(), WaitError> {
+        let sight = self.sight(namespace, observer);
+        let references: Vec<&Object> = objects.iter().collect();
+        let known = children.iter().map(|child| {
+            let version = child.judged.as_ref().map(|at| at.resource_version.clone());
+            Some(Known {
+                verdict: child.verdict.clone(),
+                version: version.unwrap_or_default(),
+            })
+        });
+        let tells = |index: usize| {
+            let child: &Child = children.get(index)?;
+            match observer.latest(&child.target.reference) {
+                Latest::Present(latest) => Some(latest.resource_version),
+                Latest::Absent { .. } => Some(String::new()),
+                Latest::Unknown => None,
+            }
+        };
+        let wait = Wait {
+            objects: &references,
+            known: known.collect(),
+            rules: &sight.rules,
+            changes: if observer.follows() {
+                Changes::Told(&tells)
+            } else {
+                Changes::Watch
+            },
+            options: WaitOptions {
+                limit,
+                poll: self.options().poll,
+                explain: self.options().explain,
+            },
+        };
+        let mut progress = |index: usize, verdict: &Verdict| {
+            if let Some(child) = children.get(index) {
+                observer.progress(Progress::Waiting {
+                    object: &child.target.reference,
+                    verdict,
                 });
             }
-            let waiting: Vec<String> = children
-                .iter()
-                .filter_map(|child| words(child, false))
-                .collect();
-            if waiting.is_empty() {
-                return Ok(());
-            }
-            if start.elapsed() + pause > limit {
-                let why = format!("not within {} s: {}", limit.as_secs_f64(), few(&waiting));
-                return Err(EngineError::Stage { stage, stages, why });
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(POLL_MAX);
-            for child in children
-                .iter_mut()
-                .filter(|child| !child.verdict.is_ready())
-            {
-                self.read_and_judge(child, observer).await?;
+        };
+        let found = self.cluster().wait_ready(wait, &mut progress).await?;
+        for (child, live) in children.iter_mut().zip(found) {
+            child.verdict = Verdict::Ready;
+            if let Some(live) = live {
+                child.judged = Some(Fingerprint::of(&live));
             }
         }
+        Ok(())
     }
+}
+
+/// Whether the status of objects of a kind counts: for a rule that is built in, or for a user's.
+fn has_status(group: &str, kind: &str, rule: u64) -> bool {
+    rule != 0 || readiness::has_verdict(group, kind)
+}
+
+/// What the watches call the objects that a verdict goes on resting on.
+fn selection(mapping: &Mapping, related: &Related) -> Option<Selection> {
+    let Which::Labelled { selector, .. } = &related.which else {
+        return None;
+    };
+    let (label, value) = selector.split_once('=')?;
+    Some(Selection {
+        resource: Resource::new(
+            &mapping.group,
+            &mapping.version,
+            &mapping.kind,
+            &mapping.plural,
+        ),
+        namespace: related.namespace.clone(),
+        label: label.to_owned(),
+        value: value.to_owned(),
+    })
 }
 
 /// References of children, for messages and tests.
@@ -339,6 +346,7 @@ mod tests {
             judged: None,
             has_status: true,
             rests_on: Vec::new(),
+            rule: 0,
         }
     }
 

@@ -10,6 +10,7 @@ use atc_release::cluster::Cluster;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::error::EngineError;
+use crate::readiness::CustomReadiness;
 
 /// How an engine is set up.
 #[derive(Clone, Debug)]
@@ -22,6 +23,11 @@ pub struct EngineOptions {
     pub evaluations: usize,
     /// How long a stage that is not the last may take to get ready. Default 30 s, as in the existing tool.
     pub stage_wait: Duration,
+    /// Longest time between two looks at what is waited for and no watch shows. Default 2 s, as in the existing tool.
+    pub poll: Duration,
+    /// Whether what is said of a stage that is not ready also has the words of its Pods and events: a few calls, for
+    /// somebody who reads them. Default no.
+    pub explain: bool,
 }
 
 impl Default for EngineOptions {
@@ -31,6 +37,8 @@ impl Default for EngineOptions {
             compiler: Compiler::default(),
             evaluations: 64,
             stage_wait: Duration::from_secs(30),
+            poll: Duration::from_secs(2),
+            explain: false,
         }
     }
 }
@@ -45,6 +53,7 @@ struct Shared {
     fetcher: Fetcher,
     slots: Semaphore,
     options: EngineOptions,
+    readiness: CustomReadiness,
 }
 
 impl Engine {
@@ -69,6 +78,7 @@ impl Engine {
             fetcher,
             slots,
             options,
+            readiness: CustomReadiness::default(),
         })))
     }
 
@@ -90,6 +100,11 @@ impl Engine {
     /// How it was set up.
     pub fn options(&self) -> &EngineOptions {
         &self.0.options
+    }
+
+    /// Users' rules of readiness; none until somebody tells them.
+    pub fn readiness(&self) -> &CustomReadiness {
+        &self.0.readiness
     }
 
     pub(crate) async fn evaluation_slot(&self) -> Option<SemaphorePermit<'_>> {

@@ -3,7 +3,8 @@
 use atc_access::Read;
 use atc_artifact::ArtifactError;
 use atc_flight::FlightError;
-use atc_release::cluster::{ClusterError, EstablishError, RevisionError};
+use atc_readiness::BookError;
+use atc_release::cluster::{ClusterError, EstablishError, RevisionError, WaitError};
 use atc_release::decorate::DecorateError;
 use atc_release::desired::DesiredError;
 use atc_release::history::HistoryError;
@@ -121,14 +122,22 @@ pub enum EngineError {
         source: Box<EstablishError>,
     },
     /// A stage did not get ready in time, or something in it failed for good.
-    #[error("stage {stage} of {stages} is not ready: {why}")]
+    #[error("stage {stage} of {stages} is not ready")]
     Stage {
         /// From 1.
         stage: usize,
         /// How many there are.
         stages: usize,
         /// Objects and reasons.
-        why: String,
+        #[source]
+        source: Box<WaitError>,
+    },
+    /// The rules of readiness that the cluster has do not fit.
+    #[error("can't load the rules of readiness")]
+    Readiness {
+        /// Which, and why.
+        #[source]
+        source: BookError,
     },
     /// A custom resource lacks what every stored object has.
     #[error("the object has no {0}")]

@@ -436,7 +436,13 @@ impl Engine {
         let mut object = request.object.clone();
         observer.begin_look();
         let mut children = std::mem::take(&mut memory.children);
-        let judged = self.rejudge(&mut children, observer).await;
+        let judged = match Identity::of(request.object, &request.settings.mapping) {
+            Ok(identity) => {
+                let sight = self.sight(identity.home, observer);
+                self.rejudge(&mut children, &sight).await
+            }
+            Err(error) => Err(error),
+        };
         memory.children = children;
         let mut report = match (judged, &memory.failure) {
             (Err(error), _) => {

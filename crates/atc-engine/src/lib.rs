@@ -23,6 +23,7 @@ mod mayday;
 pub mod memory;
 pub mod observer;
 pub mod prepare;
+pub mod readiness;
 pub mod status;
 mod takeoff;
 
@@ -43,5 +44,6 @@ pub use evaluate::{Evaluated, LoadedFlight, Run};
 pub use instance::{InstanceReport, InstanceRequest};
 pub use mayday::{MaydayReport, MaydayRequest};
 pub use memory::Memory;
-pub use observer::{InstanceObserver, NoObserver, Observer, Watched};
+pub use observer::{InstanceObserver, NoObserver, Observer, Progress, Watched};
+pub use readiness::CustomReadiness;
 pub use takeoff::{DryRun, Report, TakeoffRequest};

@@ -5,6 +5,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use atc_api::ResourceRef;
+use atc_release::readiness::Verdict;
 use atc_watch::{Dependencies, Latest, Selection, Target, WatchHub};
 
 /// One instance's side of the watches.
@@ -22,6 +23,40 @@ pub trait Observer: Send + Sync {
 
     /// The newest version of any change among these; `None` where nothing can be said.
     fn latest_in(&self, selection: &Selection) -> Option<u64>;
+
+    /// Whether [`latest`](Self::latest) follows what interest was told in; where not, whoever waits watches by itself.
+    fn follows(&self) -> bool {
+        false
+    }
+
+    /// How far a takeoff is, for somebody who looks on.
+    fn progress(&self, _: Progress<'_>) {}
+}
+
+/// A step of a takeoff or of a wait.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// The objects of a stage are applied now.
+    Applying {
+        /// From 1.
+        stage: usize,
+        /// How many there are.
+        stages: usize,
+        /// How many objects are sent.
+        objects: usize,
+    },
+    /// An object is waited for, and stands like this; told first and whenever it changes.
+    Waiting {
+        /// The object.
+        object: &'a ResourceRef,
+        /// How it stands.
+        verdict: &'a Verdict,
+    },
+    /// Objects that are no longer wanted are removed now.
+    Removing {
+        /// How many are deleted.
+        objects: usize,
+    },
 }
 
 /// Nothing is watched: a command line, an admission review.
@@ -112,5 +147,9 @@ impl<O: Clone + Eq + Hash + Debug + Send + Sync + 'static> Observer for Watched<
 
     fn latest_in(&self, selection: &Selection) -> Option<u64> {
         self.hub.latest_in(selection)
+    }
+
+    fn follows(&self) -> bool {
+        true
     }
 }

@@ -20,7 +20,7 @@ use crate::children::Child;
 use crate::engine::Engine;
 use crate::error::{EngineError, chain};
 use crate::memory::{Applied, Memory};
-use crate::observer::Observer;
+use crate::observer::{Observer, Progress};
 use crate::prepare::Prepared;
 
 mod record;
@@ -157,7 +157,8 @@ impl Engine {
             return Err(error);
         }
         self.settle(request, stages, draft, memory).await?;
-        self.prune(request, stages, memory, &mut report).await?;
+        self.prune(request, stages, memory, observer, &mut report)
+            .await?;
         self.cap(request, memory).await?;
         let live: HashSet<ResourceRef> = stages.objects().map(Object::reference).collect();
         memory.applied.retain(&live);
@@ -264,8 +265,14 @@ impl Engine {
         report: &mut Report,
     ) -> Result<(), EngineError> {
         let count = stages.len();
+        let sight = self.sight(&request.namespace, work.observer);
         for (at, stage) in stages.iter().enumerate() {
             let wanted = pick(stage, work.due);
+            work.observer.progress(Progress::Applying {
+                stage: at + 1,
+                stages: count,
+                objects: wanted.len(),
+            });
             for object in &wanted {
                 let mapping = self
                     .cluster()
@@ -318,22 +325,20 @@ impl Engine {
             let first = report.children.len();
             for object in stage {
                 let live = live.remove(&object.reference());
-                let child = self
-                    .child(object, live, work.known, memory, work.observer)
-                    .await?;
+                let child = self.child(object, live, work.known, memory, &sight).await?;
                 report.children.push(child);
             }
             self.wait_served(&wanted).await?;
             if at + 1 < count {
                 let limit = self.options().stage_wait;
-                self.wait_for_stage(
-                    at + 1,
-                    count,
-                    &mut report.children[first..],
-                    limit,
-                    work.observer,
-                )
-                .await?;
+                let children = report.children.get_mut(first..).unwrap_or_default();
+                self.wait_ready(stage, children, &request.namespace, limit, work.observer)
+                    .await
+                    .map_err(|source| EngineError::Stage {
+                        stage: at + 1,
+                        stages: count,
+                        source: Box::new(source),
+                    })?;
             }
         }
         Ok(())
@@ -363,6 +368,7 @@ impl Engine {
         request: &TakeoffRequest,
         stages: &Stages,
         memory: &mut Memory,
+        observer: &dyn Observer,
         report: &mut Report,
     ) -> Result<(), EngineError> {
         let previous: Vec<Stages> = memory
@@ -377,6 +383,9 @@ impl Engine {
         if plan.prune.is_empty() && plan.orphan.is_empty() {
             return Ok(());
         }
+        observer.progress(Progress::Removing {
+            objects: plan.prune.iter().map(Vec::len).sum(),
+        });
         let us = Owner::new(&request.namespace, &request.release);
         let owner_uid = request
             .decoration

@@ -5,16 +5,27 @@
 //! keeps it knows what to watch.
 //!
 //! The object must be as the apiserver gives it. An object that is being deleted is never ready.
+//!
+//! Each rule says where it comes from: the table of the existing tool, the documentation of the API, or kstatus
+//! (`sigs.k8s.io/cli-utils/pkg/kstatus`), which kubectl's neighbours go by. Users may write rules of their own for kinds
+//! that are not [`is_fixed`]; whoever reads the cluster asks those first.
 
 use atc_api::ResourceRef;
 use serde_json::Value;
 
+mod claims;
 mod conditions;
+mod generic;
 mod jobs;
+mod pods;
+mod scaling;
 mod services;
+mod traffic;
 mod workloads;
 
+pub use conditions::{all_true, one_line};
 use conditions::{condition, is_true};
+pub use pods::trouble;
 
 /// How far an object is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,19 +53,43 @@ impl Verdict {
     }
 }
 
-/// Objects that a verdict rests on, to be listed by label.
+/// Which objects of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Those with these labels.
+    Labelled {
+        /// Label selector, as the API's query parameter.
+        selector: String,
+        /// How many are enough; `None` for all.
+        limit: Option<u32>,
+    },
+    /// The one of this name. Whoever may not read it takes it for absent.
+    Named(String),
+}
+
+/// Objects that a verdict rests on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Related {
-    /// API version to list in.
+    /// API version to read in.
     pub api_version: &'static str,
-    /// Kind to list.
+    /// Kind to read.
     pub kind: &'static str,
-    /// Namespace to list in.
+    /// Namespace to read in; empty for kinds of cluster scope.
     pub namespace: String,
-    /// Label selector, as the API's query parameter.
-    pub selector: String,
-    /// How many are enough; `None` for all.
-    pub limit: Option<u32>,
+    /// Which of them.
+    pub which: Which,
+}
+
+impl Related {
+    /// The one of this name, of a kind of cluster scope.
+    fn named(api_version: &'static str, kind: &'static str, name: &str) -> Self {
+        Self {
+            api_version,
+            kind,
+            namespace: String::new(),
+            which: Which::Named(name.to_owned()),
+        }
+    }
 }
 
 /// What was found of [`Related`].
@@ -92,6 +127,8 @@ impl From<Verdict> for Judgement {
 pub fn related(live: &Value) -> Vec<Related> {
     match group_and_kind(live) {
         ("", "Service") => services::slices(live).into_iter().collect(),
+        ("", "PersistentVolumeClaim") => claims::class(live).into_iter().collect(),
+        ("networking.k8s.io", "Ingress") => traffic::class(live).into_iter().collect(),
         _ => Vec::new(),
     }
 }
@@ -106,13 +143,13 @@ pub fn further(live: &Value, found: &[Found]) -> Vec<Related> {
 
 /// Judges an object. `found` is what [`related`] and [`further`] asked for.
 pub fn judge(live: &Value, found: &[Found]) -> Judgement {
-    if !live["metadata"]["deletionTimestamp"].is_null() {
+    if is_deleting(live) {
         return Verdict::InProgress("it is being deleted".to_owned()).into();
     }
     match group_and_kind(live) {
         ("", "Service") => services::judge(live, found),
         ("", "Namespace") => namespace(live).into(),
-        ("", "Pod") => workloads::pod(live).into(),
+        ("", "Pod") => pods::pod(live).into(),
         ("", "ReplicationController") | ("apps", "ReplicaSet") => {
             workloads::replica_set(live).into()
         }
@@ -127,24 +164,87 @@ pub fn judge(live: &Value, found: &[Found]) -> Judgement {
             conditions::wants(live, "Ready").into()
         }
         _ if is_instance(live) => conditions::wants(live, "Ready").into(),
-        // Also claims: a PersistentVolumeClaim that waits for its first consumer is bound when a later stage has one.
-        _ => Verdict::Ready.into(),
+        ("", "PersistentVolumeClaim") => claims::claim(live, found).into(),
+        ("policy", "PodDisruptionBudget") => scaling::disruption_budget(live).into(),
+        ("autoscaling", "HorizontalPodAutoscaler") => scaling::autoscaler(live).into(),
+        ("networking.k8s.io", "Ingress") => traffic::ingress(live, found).into(),
+        (traffic::GATEWAYS, kind) => traffic::gateways(kind, live).into(),
+        (group, _) if is_of_the_api_server(group) => Verdict::Ready.into(),
+        _ => generic::resource(live).into(),
     }
+}
+
+/// Whether an object is on its way out, which no rule makes ready.
+pub fn is_deleting(live: &Value) -> bool {
+    !live["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// Whether what [`judge`] says of an object is the last word: the kinds of the existing tool's table, which users' rules
+/// can't change, and instances of Airways, whose `Ready` the atc itself sets.
+pub fn is_fixed(live: &Value) -> bool {
+    matches!(
+        group_and_kind(live),
+        (
+            "",
+            "Namespace" | "Pod" | "Service" | "ReplicationController"
+        ) | (
+            "apps",
+            "Deployment" | "StatefulSet" | "ReplicaSet" | "DaemonSet"
+        ) | ("batch", "Job")
+            | ("apiextensions.k8s.io", "CustomResourceDefinition")
+            | (atc_api::names::GROUP, "Airway" | "Flight" | "ClusterFlight")
+    ) || is_instance(live)
 }
 
 /// Whether the status of objects of a kind can count for their readiness. Where not, being there is being ready.
 ///
-/// Kinds of the API server's own groups that [`judge`] does not name have no verdict; others may be instances of an
-/// Airway, which only their owner references tell.
+/// Kinds of the API server's own groups that [`judge`] does not name have no verdict; others may say by conditions how
+/// they are, or may be instances of an Airway, which only their owner references tell.
 pub fn has_verdict(group: &str, kind: &str) -> bool {
     match (group, kind) {
-        ("", "Service" | "Namespace" | "Pod" | "ReplicationController")
+        (
+            "",
+            "Service" | "Namespace" | "Pod" | "ReplicationController" | "PersistentVolumeClaim",
+        )
         | ("apps", "ReplicaSet" | "Deployment" | "StatefulSet" | "DaemonSet")
         | ("batch", "Job")
+        | ("policy", "PodDisruptionBudget")
+        | ("autoscaling", "HorizontalPodAutoscaler")
+        | ("networking.k8s.io", "Ingress")
         | ("apiextensions.k8s.io", "CustomResourceDefinition") => true,
-        ("" | "apps" | "batch" | "autoscaling" | "policy", _) => false,
-        (group, _) => !group.ends_with(".k8s.io"),
+        (group, _) => !is_of_the_api_server(group),
     }
+}
+
+/// Groups whose kinds the API server itself has; in all others they are custom resources.
+fn is_of_the_api_server(group: &str) -> bool {
+    const DOMAIN: &str = ".k8s.io";
+    const GROUPS: [&str; 18] = [
+        "admissionregistration",
+        "apiextensions",
+        "apiregistration",
+        "authentication",
+        "authorization",
+        "certificates",
+        "coordination",
+        "discovery",
+        "events",
+        "flowcontrol.apiserver",
+        "internal.apiserver",
+        "networking",
+        "node",
+        "rbac.authorization",
+        "resource",
+        "scheduling",
+        "storage",
+        "storagemigration",
+    ];
+    matches!(
+        group,
+        "" | "apps" | "autoscaling" | "batch" | "extensions" | "policy"
+    ) || group
+        .strip_suffix(DOMAIN)
+        .is_some_and(|group| GROUPS.contains(&group))
 }
 
 /// Whether an object is one that an Airway looks after: its status says how it is.
@@ -180,7 +280,8 @@ fn custom_resource_definition(live: &Value) -> Verdict {
     conditions::wants(live, "Established")
 }
 
-fn group_and_kind(live: &Value) -> (&str, &str) {
+/// Group (empty for core) and kind of an object.
+pub fn group_and_kind(live: &Value) -> (&str, &str) {
     let api_version = live["apiVersion"].as_str().unwrap_or_default();
     let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
     (group, live["kind"].as_str().unwrap_or_default())

@@ -36,6 +36,11 @@ const ROOMS: &[Room] = &[
         never: &["kube-core", "wasmtime"],
     },
     Room {
+        name: "atc-readiness",
+        ours: &[],
+        never: &["tokio", "kube-core", "wasmtime"],
+    },
+    Room {
         name: "atc-release",
         ours: &["atc-api"],
         never: &["wasmtime", "oci-client", "axum", "reqwest"],
@@ -52,6 +57,7 @@ const ROOMS: &[Room] = &[
             "atc-api",
             "atc-artifact",
             "atc-flight",
+            "atc-readiness",
             "atc-release",
             "atc-watch",
         ],
@@ -104,6 +110,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("hyper", &["atc-artifact"]),
     // Modules are gzipped, and so are revisions.
     ("flate2", &["atc-artifact", "atc-release"]),
+    ("mlua", &["atc-readiness"]),
+    ("indicatif", &["yoke-cli"]),
     ("axum", &["atc-controller"]),
     ("axum-server", &["atc-controller"]),
     ("clap", &["atc-bin", "yoke-cli", "xtask"]),

@@ -17,12 +17,11 @@ use atc_engine::release::drift;
 use atc_engine::release::history;
 use atc_engine::release::object::Stages;
 use atc_engine::release::plan::PruneOptions;
-use atc_engine::{
-    DryRun, Engine, EngineError, EngineOptions, Memory, NoObserver, Report, TakeoffRequest,
-};
+use atc_engine::{DryRun, Engine, EngineError, EngineOptions, Memory, Report, TakeoffRequest};
 
 use crate::cli::{Global, Takeoff, given};
 use crate::connect::{self, Need};
+use crate::progress::Show;
 use crate::{output, render};
 use flight::Printed;
 
@@ -39,6 +38,7 @@ pub(crate) async fn run(global: &Global, args: &Takeoff) -> anyhow::Result<()> {
     let connection = connect::connect(global, args.namespace.as_deref(), need).await?;
     let namespace = connection.namespace;
     let cache = given(args.compilation_cache.as_ref());
+    let defaults = EngineOptions::default();
     let options = EngineOptions {
         cache_dir: cache.map(Into::into),
         // What is not kept runs once.
@@ -46,7 +46,9 @@ pub(crate) async fn run(global: &Global, args: &Takeoff) -> anyhow::Result<()> {
             Some(_) => Compiler::Fast,
             None => Compiler::Quick,
         },
-        ..EngineOptions::default()
+        poll: args.poll.positive().unwrap_or(defaults.poll),
+        explain: true,
+        ..defaults
     };
     let engine = Engine::new(connection.cluster, options)?;
 
@@ -78,16 +80,22 @@ pub(crate) async fn run(global: &Global, args: &Takeoff) -> anyhow::Result<()> {
     if args.create_namespace {
         namespace::ensure(engine.cluster(), &namespace, args.dry).await?;
     }
+    if args.load_custom_readiness && !args.dry {
+        engine.load_readiness(&namespace).await?;
+    }
+    let show = Show::new();
     let started = Instant::now();
     let request = request(args, &namespace, &printed, decoration);
-    let report = engine
-        .takeoff(&request, &prepared, &mut Memory::default(), &NoObserver)
+    let mut report = engine
+        .takeoff(&request, &prepared, &mut Memory::default(), &show)
         .await?;
+    show.end();
     tracing::debug!(elapsed_ms = started.elapsed().as_millis(), "takeoff");
     tell(args, &namespace, &prepared.stages, &report);
     match args.wait.positive() {
         Some(limit) if !args.dry => {
-            ready::wait(engine.cluster(), args, &prepared.stages, limit).await
+            let (stages, children) = (&prepared.stages, &mut report.children);
+            ready::wait(&engine, &namespace, stages, children, limit, &show).await
         }
         _ => Ok(()),
     }
@@ -107,7 +115,6 @@ fn check(args: &Takeoff) -> anyhow::Result<()> {
     for (given, flag) in [
         (args.lock, "-lock"),
         (given(args.verify.as_ref()).is_some(), "-verify"),
-        (args.load_custom_readiness, "-load-custom-readiness"),
     ] {
         if given {
             bail!("{flag} is not part of this version yet");

@@ -11,6 +11,7 @@ use atc_engine::release::cluster::{ClusterError, ErrorKind, RevisionError, WaitE
 pub(crate) struct Hinted {
     message: String,
     hint: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl Hinted {
@@ -18,7 +19,14 @@ impl Hinted {
         Self {
             message: message.into(),
             hint: hint.into(),
+            source: None,
         }
+    }
+
+    /// With its cause.
+    pub(crate) fn because(mut self, source: impl Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Box::new(source));
+        self
     }
 }
 
@@ -28,7 +36,11 @@ impl fmt::Display for Hinted {
     }
 }
 
-impl Error for Hinted {}
+impl Error for Hinted {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&**self.source.as_ref()?)
+    }
+}
 
 /// The hints for an error, each once.
 pub(super) fn hints(error: &anyhow::Error) -> Vec<String> {

@@ -1,12 +1,33 @@
 //! Reading what a readiness verdict rests on, and judging.
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::Value;
 
+use super::mapping::Mapping;
 use super::request::JSON;
-use super::{Cluster, ClusterError, PAGE};
+use super::{Cluster, ClusterError, ErrorKind, PAGE};
 use crate::object::Object;
-use crate::readiness::{self, Found, Judgement, Related, Verdict};
+use crate::readiness::{self, Found, Judgement, Related, Verdict, Which};
+
+/// Rules of readiness besides the built-in ones.
+pub trait Rules: Send + Sync {
+    /// What a rule says of a live object; `None` where there is none for its kind.
+    fn verdict<'a>(&'a self, live: &'a Value) -> BoxFuture<'a, Option<Verdict>>;
+}
+
+/// No rules but the built-in ones.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoRules;
+
+impl Rules for NoRules {
+    fn verdict<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Option<Verdict>> {
+        std::future::ready(None).boxed()
+    }
+}
+
+/// Is told of objects that are about to be listed, for a verdict that goes on resting on them.
+pub type Listing<'a> = &'a mut (dyn FnMut(&Mapping, &Related) + Send);
 
 /// A live object and the verdict on it.
 #[derive(Clone)]
@@ -15,6 +36,16 @@ pub struct Judged {
     pub live: Option<Value>,
     /// The verdict and what it rests on.
     pub judgement: Judgement,
+}
+
+impl Judged {
+    /// What is said of an object that is not there.
+    pub(super) fn absent() -> Self {
+        Self {
+            live: None,
+            judgement: Verdict::InProgress("it does not exist".to_owned()).into(),
+        }
+    }
 }
 
 impl std::fmt::Debug for Judged {
@@ -28,51 +59,77 @@ impl std::fmt::Debug for Judged {
 }
 
 impl Cluster {
-    /// Judges a live object, reading whatever else its readiness rests on: nothing for most kinds, one list for a
-    /// Service, seldom a second.
-    pub async fn judge(&self, live: &Value) -> Result<Judgement, ClusterError> {
+    /// Judges a live object: by the rules, where they have one for it, else by what is built in, reading whatever else
+    /// its readiness rests on: nothing for most kinds, one list for a Service, seldom a second.
+    pub async fn judge(
+        &self,
+        live: &Value,
+        rules: &dyn Rules,
+        listing: Listing<'_>,
+    ) -> Result<Judgement, ClusterError> {
+        if !readiness::is_deleting(live)
+            && !readiness::is_fixed(live)
+            && let Some(verdict) = rules.verdict(live).await
+        {
+            return Ok(verdict.into());
+        }
         let mut found = Vec::new();
         for wanted in readiness::related(live) {
-            found.push(self.find(wanted).await?);
+            found.push(self.find(wanted, Some(&mut *listing)).await?);
         }
         for wanted in readiness::further(live, &found) {
-            found.push(self.find(wanted).await?);
+            // Nobody is told of these: when they change, what was found first changes too.
+            found.push(self.find(wanted, None).await?);
         }
         Ok(readiness::judge(live, &found))
     }
 
     /// Reads an object and judges it.
-    pub async fn look(&self, object: &Object) -> Result<Judged, ClusterError> {
+    pub async fn look(&self, object: &Object, rules: &dyn Rules) -> Result<Judged, ClusterError> {
         let mapping = self.mapping(object.api_version(), object.kind()).await?;
-        let live = self
-            .get(
-                &mapping,
-                object.namespace().unwrap_or_default(),
-                object.name(),
-            )
-            .await?;
-        let judgement = match &live {
-            Some(live) => self.judge(live).await?,
-            None => Verdict::InProgress("it does not exist".to_owned()).into(),
-        };
-        Ok(Judged { live, judgement })
+        let namespace = object.namespace().unwrap_or_default();
+        match self.get(&mapping, namespace, object.name()).await? {
+            Some(live) => self.judged(live, rules).await,
+            None => Ok(Judged::absent()),
+        }
     }
 
-    /// Reads and judges these objects, side by side. In their order.
-    pub async fn look_all(&self, objects: &[&Object]) -> Vec<Result<Judged, ClusterError>> {
-        let looks = objects.iter().map(|object| self.look(object).boxed());
-        self.breadth(looks.collect()).await
+    /// A live object with the verdict on it.
+    pub(super) async fn judged(
+        &self,
+        live: Value,
+        rules: &dyn Rules,
+    ) -> Result<Judged, ClusterError> {
+        let judgement = self.judge(&live, rules, &mut |_, _| ()).await?;
+        Ok(Judged {
+            live: Some(live),
+            judgement,
+        })
     }
 
-    async fn find(&self, wanted: Related) -> Result<Found, ClusterError> {
+    async fn find(
+        &self,
+        wanted: Related,
+        listing: Option<Listing<'_>>,
+    ) -> Result<Found, ClusterError> {
         let mapping = self.mapping(wanted.api_version, wanted.kind).await?;
-        let (namespace, labels) = (
-            Some(wanted.namespace.as_str()),
-            Some(wanted.selector.as_str()),
-        );
-        let objects = match wanted.limit {
-            Some(limit) => self.first_page(&mapping, namespace, labels, limit).await?,
-            None => self.pages(&mapping, namespace, labels, JSON, PAGE).await?,
+        let objects = match &wanted.which {
+            Which::Labelled { selector, limit } => {
+                if let Some(listing) = listing {
+                    listing(&mapping, &wanted);
+                }
+                let (namespace, labels) =
+                    (Some(wanted.namespace.as_str()), Some(selector.as_str()));
+                match limit {
+                    Some(limit) => self.first_page(&mapping, namespace, labels, *limit).await?,
+                    None => self.pages(&mapping, namespace, labels, JSON, PAGE).await?,
+                }
+            }
+            Which::Named(name) => match self.get(&mapping, &wanted.namespace, name).await {
+                Ok(found) => found.into_iter().collect(),
+                Err(error) if error.kind() == ErrorKind::Forbidden => Vec::new(),
+                Err(error) => return Err(error),
+            },
         };
         Ok(Found {
             related: wanted,

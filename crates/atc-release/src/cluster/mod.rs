@@ -10,7 +10,7 @@
 //! - [`status`]: status, finalizers and owner references of a custom resource.
 //! - [`revisions`], [`find`], [`lock`]: the release's history in Secrets, the releases that there are, a release's lock.
 //! - [`compare`]: recorded objects against live ones, and back to the record.
-//! - [`judge`]: read a live object and say whether it is ready.
+//! - [`judge`], `explain`: read a live object and say whether it is ready; why not, by its Pods and events.
 //! - [`wait`], [`wait_ready`]: until gone, until a CRD is served, until ready.
 //! - [`error`], [`refusal`]: what went wrong, in words, without the content of Secrets.
 
@@ -26,6 +26,7 @@ pub mod compare;
 pub mod delete;
 pub mod discovery;
 pub mod error;
+mod explain;
 pub mod find;
 pub mod judge;
 pub mod lock;
@@ -47,7 +48,7 @@ pub use delete::{Deleted, Orphaned, Propagation};
 pub use discovery::ScopeSnapshot;
 pub use error::{ClusterError, ClusterErrors, ErrorKind, all};
 pub use find::{Found, Unreadable};
-pub use judge::Judged;
+pub use judge::{Judged, NoRules, Rules};
 pub use lock::{Holder, Lock, LockError};
 pub use mapping::Mapping;
 pub use prune::{PRUNE_LIMIT, Pruned};
@@ -57,7 +58,7 @@ pub use revisions::RevisionError;
 pub use stages::Preview;
 pub use status::MetadataEdit;
 pub use wait::{EstablishError, Going};
-pub use wait_ready::{Unready, WaitError, WaitOptions};
+pub use wait_ready::{Changes, Known, Unready, Wait, WaitError, WaitOptions};
 
 use discovery::Discovery;
 

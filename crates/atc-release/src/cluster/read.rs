@@ -221,7 +221,7 @@ impl Cluster {
     }
 
     /// One page and the token of the next; empty after the last.
-    async fn page(
+    pub(super) async fn page(
         &self,
         mapping: &Mapping,
         namespace: Option<&str>,

@@ -419,11 +419,14 @@ fn futures_are_send() {
         cluster
             .preview(&[objects.to_vec()], |_| ApplyOptions::default())
             .await;
-        cluster.look_all(&references).await;
-        cluster
-            .wait_ready(&references, WaitOptions::default(), |_| ())
-            .await
-            .ok();
+        let wait = Wait {
+            objects: &references,
+            known: Vec::new(),
+            rules: &NoRules,
+            changes: Changes::Watch,
+            options: WaitOptions::default(),
+        };
+        cluster.wait_ready(wait, &mut |_, _| ()).await.ok();
         cluster.prune(&[], &us, PRUNE_LIMIT).await;
         cluster.orphan_all(&[], &us, None).await;
         cluster.wait_established("x", PRUNE_LIMIT).await.ok();

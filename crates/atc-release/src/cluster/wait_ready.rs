@@ -1,35 +1,36 @@
 //! Waiting until objects are ready: watches tell when to look, a slow poll covers what no watch shows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use futures::stream::{BoxStream, SelectAll};
-use futures::{FutureExt, StreamExt};
-use kube::api::{Api, ApiResource, DynamicObject, PartialObjectMeta};
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event};
+use atc_api::GoDuration;
+use futures::FutureExt;
+use serde_json::Value;
 
-use super::judge::Judged;
-use super::{Cluster, ClusterError};
+use super::judge::{Judged, Rules};
+use super::{Cluster, ClusterError, LiveMeta};
 use crate::object::Object;
 use crate::readiness::Verdict;
 
-/// Watches at once for one wait; objects of further kinds and namespaces are only polled. Each watch is a connection.
-const MAX_WATCHES: usize = 16;
-/// Shortest time between two looks, so that a burst of changes is one look.
-const SETTLE: Duration = Duration::from_millis(25);
+mod told;
+mod watches;
 
-/// Longest time between two looks at an object whose readiness rests on others, which are not watched here: the
-/// EndpointSlices of a Service. Two small reads each.
-const UNSEEN: Duration = Duration::from_millis(250);
+use told::Told;
+use watches::Watches;
+
+/// Objects named in one message; the rest is counted.
+const NAMED: usize = 5;
 
 /// How long to wait, and how often to look without being told.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitOptions {
     /// Most time for all objects together. Every object is looked at once even if it is zero. Default 30 s.
     pub limit: Duration,
-    /// Time between two looks when no watch shows a change. Default 2 s, as in the existing tool; at least 25 ms.
+    /// Longest time between two looks at an object that no watch shows. Default 2 s, as in the existing tool; at least
+    /// 25 ms.
     pub poll: Duration,
+    /// Whether an error also says what the Pods and the events of the objects say: a few calls for each. Default no.
+    pub explain: bool,
 }
 
 impl Default for WaitOptions {
@@ -37,8 +38,41 @@ impl Default for WaitOptions {
         Self {
             limit: Duration::from_secs(30),
             poll: Duration::from_secs(2),
+            explain: false,
         }
     }
+}
+
+/// What is known of an object when the wait begins.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// The verdict on it.
+    pub verdict: Verdict,
+    /// The resourceVersion that the verdict is about.
+    pub version: String,
+}
+
+/// Where a wait learns that objects changed.
+pub enum Changes<'a> {
+    /// Watches of its own, at most 16; each is a connection.
+    Watch,
+    /// Somebody else's watches: the newest resourceVersion that they show of the object with this index, `None` where
+    /// they can't tell.
+    Told(&'a (dyn Fn(usize) -> Option<String> + Sync)),
+}
+
+/// What to wait for.
+pub struct Wait<'a> {
+    /// The objects.
+    pub objects: &'a [&'a Object],
+    /// What is known of them, in their order; whatever is missing is looked at first.
+    pub known: Vec<Option<Known>>,
+    /// Rules besides the built-in ones.
+    pub rules: &'a dyn Rules,
+    /// Where changes are learned of.
+    pub changes: Changes<'a>,
+    /// How long, and how.
+    pub options: WaitOptions,
 }
 
 /// An object that is not ready.
@@ -48,6 +82,8 @@ pub struct Unready {
     pub object: String,
     /// What it lacks, in one line.
     pub why: String,
+    /// What its Pods and its events say, one line each; only where [`WaitOptions::explain`] is set.
+    pub details: Vec<String>,
 }
 
 /// Why the wait ended without all objects being ready.
@@ -55,7 +91,7 @@ pub struct Unready {
 #[non_exhaustive]
 pub enum WaitError {
     /// The time was up.
-    #[error("not ready within {limit:?}: {}", list(objects))]
+    #[error("not ready within {}: {}", GoDuration::from(*limit), list(objects))]
     Late {
         /// The limit.
         limit: Duration,
@@ -73,221 +109,276 @@ pub enum WaitError {
     Cluster(#[from] ClusterError),
 }
 
-fn list(objects: &[Unready]) -> String {
-    let one = |unready: &Unready| format!("{}: {}", unready.object, unready.why);
-    objects.iter().map(one).collect::<Vec<_>>().join("; ")
+impl WaitError {
+    /// The objects that it is about.
+    pub fn objects(&self) -> &[Unready] {
+        match self {
+            Self::Late { objects, .. } | Self::Failed { objects } => objects,
+            Self::Cluster(_) => &[],
+        }
+    }
 }
 
-/// Indices of objects that changed.
-type Changes = SelectAll<BoxStream<'static, usize>>;
+fn list(objects: &[Unready]) -> String {
+    let one = |unready: &Unready| format!("{}: {}", unready.object, unready.why);
+    let few: Vec<String> = objects.iter().take(NAMED).map(one).collect();
+    match objects.len().saturating_sub(NAMED) {
+        0 => few.join("; "),
+        more => format!("{}; and {more} more", few.join("; ")),
+    }
+}
+
+/// One object that is waited for, and how it stands.
+struct Place<'a> {
+    object: &'a Object,
+    verdict: Option<Verdict>,
+    /// What was told of it last.
+    told: Option<Verdict>,
+    live: Option<Value>,
+    /// The resourceVersion that the verdict is about.
+    version: String,
+    /// Whether it was there: what is absent then was deleted.
+    existed: bool,
+    /// Whether the last look at it failed.
+    missed: bool,
+}
+
+impl<'a> Place<'a> {
+    fn new(object: &'a Object, known: Option<Known>) -> Self {
+        let (verdict, version) = known.map(|known| (known.verdict, known.version)).unzip();
+        Self {
+            object,
+            existed: verdict.is_some(),
+            verdict,
+            told: None,
+            live: None,
+            version: version.unwrap_or_default(),
+            missed: false,
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.verdict.as_ref().is_some_and(Verdict::is_ready)
+    }
+
+    fn take(&mut self, judged: Judged) {
+        self.verdict = Some(match (&judged.live, self.existed) {
+            (None, true) => Verdict::InProgress("it was deleted meanwhile".to_owned()),
+            _ => judged.judgement.verdict,
+        });
+        self.missed = false;
+        let version = judged.live.as_ref().map(LiveMeta::of);
+        let version = version.as_ref().map_or("", LiveMeta::resource_version);
+        version.clone_into(&mut self.version);
+        self.existed |= judged.live.is_some();
+        self.live = judged.live;
+    }
+
+    /// Passing trouble: it counts as not ready, and what was known of it stays.
+    fn miss(&mut self, error: &ClusterError) {
+        self.verdict = Some(Verdict::InProgress(error.to_string()));
+        self.missed = true;
+    }
+
+    fn unready(&self) -> Unready {
+        let why = self.verdict.as_ref().and_then(Verdict::why);
+        Unready {
+            object: self.object.canonical(),
+            why: why.unwrap_or_default().to_owned(),
+            details: Vec::new(),
+        }
+    }
+}
+
+/// What is to be done about an object.
+enum Due {
+    /// To be read.
+    Look,
+    /// A watch showed it in this state.
+    Shown(Value),
+    /// A watch showed its end.
+    Gone,
+}
+
+/// Where changes come from.
+enum Source<'a> {
+    Watches(Watches),
+    Told(Told<'a>),
+}
 
 impl Cluster {
-    /// Waits until all these objects are ready; `progress` is told what is not, whenever that changes. Returns the
-    /// objects as they were when they were found ready.
+    /// Waits until all these objects are ready; `progress` is told the index and the verdict of each, first and whenever
+    /// that changes. Returns the objects as they were when they were found ready, `None` for those that were known to be.
     ///
     /// # Errors
     /// [`WaitError::Failed`] as soon as one has failed for good, [`WaitError::Late`] when the time is up. Objects that
     /// can't be read for a passing reason count as not ready.
     pub async fn wait_ready(
         &self,
-        objects: &[&Object],
-        options: WaitOptions,
-        mut progress: impl FnMut(&[Unready]),
-    ) -> Result<Vec<Judged>, WaitError> {
+        wait: Wait<'_>,
+        progress: &mut (dyn FnMut(usize, &Verdict) + Send),
+    ) -> Result<Vec<Option<Value>>, WaitError> {
+        let Wait {
+            objects,
+            known,
+            rules,
+            changes,
+            options,
+        } = wait;
         let deadline = Instant::now() + options.limit;
-        let mut judged: Vec<Option<Judged>> = vec![None; objects.len()];
-        let mut due: BTreeSet<usize> = (0..objects.len()).collect();
-        let mut told = Vec::new();
-        let mut changes = None;
+        let known = known.into_iter().chain(std::iter::repeat_with(|| None));
+        let mut places: Vec<Place<'_>> = objects
+            .iter()
+            .zip(known)
+            .map(|(object, known)| Place::new(object, known))
+            .collect();
+        let unknown = |(index, place): (usize, &Place<'_>)| {
+            place.verdict.is_none().then_some((index, Due::Look))
+        };
+        let mut due: Vec<(usize, Due)> = places.iter().enumerate().filter_map(unknown).collect();
+        let mut source = None;
         loop {
-            self.look_at(objects, &due, &mut judged).await?;
-            let unready = unready(objects, &judged);
-            if unready.is_empty() {
-                return Ok(judged.into_iter().flatten().collect());
+            self.attend(&mut places, due, rules).await?;
+            tell(&mut places, progress);
+            if let Some(objects) = failed(&places) {
+                let objects = self.explained(objects, &places, options).await;
+                return Err(WaitError::Failed { objects });
             }
-            if unready != told {
-                progress(&unready);
-                told = unready;
+            if places.iter().all(Place::is_ready) {
+                return Ok(places.into_iter().map(|place| place.live).collect());
             }
-            let now = Instant::now();
-            if now >= deadline {
+            if Instant::now() >= deadline {
+                let objects = unready(&places);
+                let objects = self.explained(objects, &places, options).await;
                 return Err(WaitError::Late {
                     limit: options.limit,
-                    objects: told,
+                    objects,
                 });
             }
-            if changes.is_none() {
-                changes = Some(self.changes(objects, &judged).await);
+            if source.is_none() {
+                source = Some(match changes {
+                    Changes::Watch => Source::Watches(self.watches(&places, options.poll).await),
+                    Changes::Told(tells) => Source::Told(Told::new(tells)),
+                });
             }
-            tokio::time::sleep(SETTLE.min(deadline - now)).await;
-            let pause = pause(&judged, options.poll)
-                .min(deadline.saturating_duration_since(Instant::now()));
-            due = next_changes(changes.as_mut(), pause).await;
-            if due.is_empty() {
-                due = (0..objects.len()).collect();
-            }
-            due.retain(|index| {
-                judged
-                    .get(*index)
-                    .is_some_and(|judged| !is_ready(judged.as_ref()))
-            });
+            due = match &mut source {
+                Some(Source::Watches(watches)) => watches.next(&places, deadline).await,
+                Some(Source::Told(told)) => told.next(&places, deadline).await,
+                None => Vec::new(),
+            };
         }
     }
 
-    /// Looks at the due objects.
-    async fn look_at(
+    /// Looks at what is due, and judges what a watch has shown.
+    async fn attend(
         &self,
-        objects: &[&Object],
-        due: &BTreeSet<usize>,
-        judged: &mut [Option<Judged>],
-    ) -> Result<(), WaitError> {
-        let wanted: Vec<&Object> = due
+        places: &mut [Place<'_>],
+        due: Vec<(usize, Due)>,
+        rules: &dyn Rules,
+    ) -> Result<(), ClusterError> {
+        let indices: Vec<usize> = due.iter().map(|(index, _)| *index).collect();
+        let objects = due.into_iter().filter_map(|(index, due)| {
+            let object = places.get(index)?.object;
+            let judging = async move {
+                match due {
+                    Due::Look => self.look(object, rules).await,
+                    Due::Shown(live) => self.judged(live, rules).await,
+                    Due::Gone => Ok(Judged::absent()),
+                }
+            };
+            Some(judging.boxed())
+        });
+        let results = self.breadth(objects.collect()).await;
+        for (index, result) in indices.into_iter().zip(results) {
+            let Some(place) = places.get_mut(index) else {
+                continue;
+            };
+            match result {
+                Ok(judged) => place.take(judged),
+                Err(error) if error.kind().is_transient() => place.miss(&error),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The first objects of an error, with what their Pods and events say.
+    async fn explained(
+        &self,
+        mut objects: Vec<Unready>,
+        places: &[Place<'_>],
+        options: WaitOptions,
+    ) -> Vec<Unready> {
+        if !options.explain {
+            return objects;
+        }
+        let wanted: BTreeSet<String> = objects
             .iter()
-            .filter_map(|index| objects.get(*index).copied())
+            .take(NAMED)
+            .map(|unready| unready.object.clone())
             .collect();
-        let mut failed = Vec::new();
-        for (index, look) in due.iter().zip(self.look_all(&wanted).await) {
-            let look = match look {
-                Ok(look) => look,
-                Err(error) if error.kind().is_transient() => Judged {
-                    live: None,
-                    judgement: Verdict::InProgress(error.to_string()).into(),
-                },
-                Err(error) => return Err(error.into()),
-            };
-            if let (Verdict::Failed(why), Some(object)) =
-                (&look.judgement.verdict, objects.get(*index))
-            {
-                failed.push(Unready {
-                    object: object.canonical(),
-                    why: why.clone(),
-                });
-            }
-            if let Some(place) = judged.get_mut(*index) {
-                *place = Some(look);
-            }
-        }
-        if failed.is_empty() {
-            Ok(())
-        } else {
-            Err(WaitError::Failed { objects: failed })
-        }
-    }
-
-    /// Watches of the kinds and namespaces of what is not ready yet.
-    async fn changes(&self, objects: &[&Object], judged: &[Option<Judged>]) -> Changes {
-        let mut groups: BTreeMap<(&str, &str, &str), BTreeMap<String, usize>> = BTreeMap::new();
-        for (index, object) in objects
+        let looks = places
             .iter()
-            .enumerate()
-            .filter(|(index, _)| !is_ready(judged.get(*index).and_then(Option::as_ref)))
-        {
-            let key = (
-                object.api_version(),
-                object.kind(),
-                object.namespace().unwrap_or_default(),
-            );
-            groups
-                .entry(key)
-                .or_default()
-                .insert(object.name().to_owned(), index);
-        }
-        let mut changes = SelectAll::new();
-        for ((api_version, kind, namespace), names) in groups.into_iter().take(MAX_WATCHES) {
-            // Without a mapping there is nothing to watch; the poll goes on.
-            if let Ok(mapping) = self.mapping(api_version, kind).await {
-                let resource = ApiResource {
-                    group: mapping.group,
-                    version: mapping.version,
-                    api_version: api_version.to_owned(),
-                    kind: kind.to_owned(),
-                    plural: mapping.plural,
-                };
-                changes.push(self.watch(&resource, namespace, names));
+            .filter(|place| wanted.contains(&place.object.canonical()))
+            .map(|place| {
+                async { (place.object.canonical(), self.explain_object(place).await) }.boxed()
+            });
+        for (name, details) in self.breadth(looks.collect()).await {
+            if let Some(unready) = objects.iter_mut().find(|unready| unready.object == name) {
+                unready.details = details;
             }
         }
-        changes
+        objects
     }
 
-    /// Metadata changes of the named objects, as their indices.
-    fn watch(
-        &self,
-        resource: &ApiResource,
-        namespace: &str,
-        names: BTreeMap<String, usize>,
-    ) -> BoxStream<'static, usize> {
-        let client = self.client().clone();
-        let api: Api<PartialObjectMeta<DynamicObject>> = if namespace.is_empty() {
-            Api::all_with(client, resource)
-        } else {
-            Api::namespaced_with(client, namespace, resource)
-        };
-        // One object is asked for by name, which narrow permissions allow too.
-        let mut config = watcher::Config::default();
-        if let (1, Some(name)) = (names.len(), names.keys().next()) {
-            config = config.fields(&format!("metadata.name={name}"));
-        }
-        let changed =
-            move |event: Result<Event<PartialObjectMeta<DynamicObject>>, watcher::Error>| {
-                let index = match event {
-                    Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => {
-                        object
-                            .metadata
-                            .name
-                            .and_then(|name| names.get(&name).copied())
-                    }
-                    // A watch that fails comes back by itself; meanwhile the poll goes on.
-                    Ok(Event::Init | Event::InitDone) | Err(_) => None,
+    async fn explain_object(&self, place: &Place<'_>) -> Vec<String> {
+        match &place.live {
+            Some(live) => self.explain(live).await,
+            None => {
+                let object = place.object;
+                let live = async {
+                    let mapping = self.mapping(object.api_version(), object.kind()).await?;
+                    let namespace = object.namespace().unwrap_or_default();
+                    self.get(&mapping, namespace, object.name()).await
                 };
-                std::future::ready(index)
-            };
-        watcher::watcher(api, config)
-            .default_backoff()
-            .filter_map(changed)
-            .boxed()
-    }
-}
-
-/// The objects that changed, as soon as there is one; none when the pause is over first.
-async fn next_changes(changes: Option<&mut Changes>, pause: Duration) -> BTreeSet<usize> {
-    let mut due = BTreeSet::new();
-    let Some(changes) = changes.filter(|changes| !changes.is_empty()) else {
-        tokio::time::sleep(pause).await;
-        return due;
-    };
-    if let Ok(Some(first)) = tokio::time::timeout(pause, changes.next()).await {
-        due.insert(first);
-        while let Some(Some(more)) = changes.next().now_or_never() {
-            due.insert(more);
+                match live.await {
+                    Ok(Some(live)) => self.explain(&live).await,
+                    _ => Vec::new(),
+                }
+            }
         }
     }
-    due
 }
 
-/// How long to wait for a change before looking again.
-fn pause(judged: &[Option<Judged>], poll: Duration) -> Duration {
-    let unseen = |judged: &Judged| {
-        let judgement = &judged.judgement;
-        !judgement.verdict.is_ready() && (judgement.look_again || !judgement.depends_on.is_empty())
-    };
-    let soon = judged.iter().flatten().any(unseen);
-    if soon { poll.min(UNSEEN) } else { poll }.max(SETTLE)
+/// Tells what changed since it was told last.
+fn tell(places: &mut [Place<'_>], progress: &mut (dyn FnMut(usize, &Verdict) + Send)) {
+    for (index, place) in places.iter_mut().enumerate() {
+        if let Some(verdict) = place
+            .verdict
+            .as_ref()
+            .filter(|_| place.told != place.verdict)
+        {
+            progress(index, verdict);
+            place.told.clone_from(&place.verdict);
+        }
+    }
 }
 
-fn is_ready(judged: Option<&Judged>) -> bool {
-    judged.is_some_and(|judged| judged.judgement.verdict.is_ready())
+fn unready(places: &[Place<'_>]) -> Vec<Unready> {
+    let waiting = places.iter().filter(|place| !place.is_ready());
+    waiting.map(Place::unready).collect()
 }
 
-fn unready(objects: &[&Object], judged: &[Option<Judged>]) -> Vec<Unready> {
-    let one = |(object, judged): (&&Object, &Option<Judged>)| {
-        let why = match judged {
-            Some(judged) => judged.judgement.verdict.why()?.to_owned(),
-            None => "it was not looked at".to_owned(),
-        };
-        Some(Unready {
-            object: object.canonical(),
-            why,
-        })
-    };
-    objects.iter().zip(judged).filter_map(one).collect()
+/// What failed for good, if anything did.
+fn failed(places: &[Place<'_>]) -> Option<Vec<Unready>> {
+    let has_failed = |place: &&Place<'_>| matches!(place.verdict, Some(Verdict::Failed(_)));
+    let failed: Vec<Unready> = places
+        .iter()
+        .filter(has_failed)
+        .map(Place::unready)
+        .collect();
+    (!failed.is_empty()).then_some(failed)
 }
+
+#[cfg(test)]
+mod tests;

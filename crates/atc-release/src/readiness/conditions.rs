@@ -28,14 +28,18 @@ pub(super) fn words(condition: &Value) -> String {
     for field in ["reason", "message"] {
         if let Some(text) = condition[field].as_str().filter(|text| !text.is_empty()) {
             words.push_str(": ");
-            words.extend(
-                text.chars()
-                    .map(|c| if c.is_control() { ' ' } else { c })
-                    .take(MAX_WORDS),
-            );
+            words.push_str(&one_line(text));
         }
     }
     words
+}
+
+/// The words of others as they may stand in a verdict: one line, at most [`MAX_WORDS`] characters.
+pub fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(MAX_WORDS)
+        .collect()
 }
 
 /// The verdict of a condition that says that all is lost: its words alone.
@@ -56,4 +60,13 @@ pub(super) fn wants(live: &Value, kind: &str) -> Verdict {
         Some(found) => Verdict::InProgress(format!("it is not {kind}{}", words(found))),
         None => Verdict::InProgress(format!("it does not say yet whether it is {kind}")),
     }
+}
+
+/// Ready when all these conditions are True; the first that is not says why. Without any it is ready at once.
+pub fn all_true(live: &Value, kinds: &[String]) -> Verdict {
+    kinds
+        .iter()
+        .map(|kind| wants(live, kind))
+        .find(|verdict| !verdict.is_ready())
+        .unwrap_or(Verdict::Ready)
 }

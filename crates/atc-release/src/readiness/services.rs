@@ -6,7 +6,7 @@
 use atc_api::ResourceRef;
 use serde_json::Value;
 
-use super::{Found, Judgement, Related, Verdict};
+use super::{Found, Judgement, Related, Verdict, Which};
 
 const SLICE: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
 const POD: (&str, &str) = ("v1", "Pod");
@@ -74,8 +74,7 @@ fn asked(
         api_version: of.0,
         kind: of.1,
         namespace,
-        selector,
-        limit,
+        which: Which::Labelled { selector, limit },
     }
 }
 

@@ -4,7 +4,9 @@ use serde_json::json;
 
 use super::*;
 
+mod resources;
 mod services;
+mod traffic;
 mod workloads;
 
 /// `ready`, `progress: words` or `failed: words`.
@@ -74,6 +76,47 @@ fn pods() {
     case(
         &conditions(&[("PodScheduled", "False"), ("Initialized", "False")]),
         "progress: not Initialized: Why: because",
+    );
+    // What a container waits for is said.
+    let waiting = |list: &str, state: Value, last: Value| {
+        let status = json!({ "name": "web", "state": state, "lastState": last });
+        with(
+            &conditions(&[("Initialized", "True"), ("ContainersReady", "False")]),
+            &json!({ list: [{ "name": "first", "state": { "running": {} } }, status] }),
+        )
+    };
+    let pull = json!({ "waiting": { "reason": "ImagePullBackOff", "message": "Back-off pulling image \"x\"" } });
+    case(
+        &waiting("containerStatuses", pull.clone(), json!({})),
+        "progress: not ContainersReady: container \"web\": ImagePullBackOff: Back-off pulling image \"x\"",
+    );
+    case(
+        &waiting("initContainerStatuses", pull, json!({})),
+        "progress: container \"web\": ImagePullBackOff",
+    );
+    case(
+        &waiting(
+            "containerStatuses",
+            json!({ "waiting": { "reason": "CrashLoopBackOff", "message": "back-off 10s" } }),
+            json!({ "terminated": { "exitCode": 3, "reason": "Error" } }),
+        ),
+        "progress: container \"web\": CrashLoopBackOff: back-off 10s, last exit code 3: Error",
+    );
+    case(
+        &waiting(
+            "containerStatuses",
+            json!({ "terminated": { "exitCode": 1, "reason": "Error" } }),
+            json!({}),
+        ),
+        "progress: container \"web\" ended with exit code 1: Error",
+    );
+    case(
+        &waiting(
+            "containerStatuses",
+            json!({ "waiting": { "reason": "ContainerCreating" } }),
+            json!({}),
+        ),
+        "progress: not ContainersReady: Why: because",
     );
     case(&json!({}), "progress: not Initialized");
     case(
@@ -204,13 +247,11 @@ fn instances_of_airways() {
         "progress: not Ready",
     );
     check(&owned(&airway, &json!({})), "progress: whether it is Ready");
-    check(
-        &owned(
-            &json!({ "apiVersion": "other.dev/v1", "kind": "Airway" }),
-            &json!({}),
-        ),
-        "ready",
-    );
+    let other = json!({ "apiVersion": "other.dev/v1", "kind": "Airway" });
+    check(&owned(&other, &json!({})), "ready");
+    // Users' rules can't change what the atc says of them, nor the kinds of the table.
+    assert!(is_fixed(&owned(&airway, &json!({}))));
+    assert!(!is_fixed(&owned(&other, &json!({}))));
     // The CRD of an Airway is owned by it, too, and judged as a CRD.
     let mut crd = object(
         "apiextensions.k8s.io/v1",
@@ -228,9 +269,9 @@ fn all_others_at_once() {
         ("v1", "ConfigMap"),
         ("v1", "Secret"),
         ("v1", "PersistentVolumeClaim"),
-        ("policy/v1", "PodDisruptionBudget"),
         ("autoscaling/v2", "HorizontalPodAutoscaler"),
         ("networking.k8s.io/v1", "Ingress"),
+        ("networking.k8s.io/v1", "NetworkPolicy"),
         ("x.dev/v1", "Deployment"),
         ("x.dev/v1", "Service"),
     ] {
@@ -252,6 +293,30 @@ fn all_others_at_once() {
             ))
             .is_empty()
         );
+    }
+}
+
+#[test]
+fn kinds_that_no_rule_changes() {
+    for (api_version, kind, expect) in [
+        ("v1", "Namespace", true),
+        ("v1", "Pod", true),
+        ("v1", "Service", true),
+        ("apps/v1", "Deployment", true),
+        ("apps/v1", "StatefulSet", true),
+        ("apps/v1", "ReplicaSet", true),
+        ("apps/v1", "DaemonSet", true),
+        ("batch/v1", "Job", true),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition", true),
+        ("yoke.cd/v1alpha1", "Airway", true),
+        ("yoke.cd/v1alpha1", "ClusterFlight", true),
+        ("batch/v1", "CronJob", false),
+        ("v1", "ConfigMap", false),
+        ("networking.k8s.io/v1", "Ingress", false),
+        ("x.dev/v1", "Deployment", false),
+    ] {
+        let live = object(api_version, kind, &json!({}), &json!({}));
+        assert_eq!(is_fixed(&live), expect, "{kind}");
     }
 }
 
@@ -301,6 +366,16 @@ fn kinds_with_verdicts() {
         ("batch", "Job", true),
         ("yoke.cd", "Airway", true),
         ("x.dev", "App", true),
+        ("", "PersistentVolumeClaim", true),
+        ("networking.k8s.io", "Ingress", true),
+        ("gateway.networking.k8s.io", "Gateway", true),
+        ("cluster.x-k8s.io", "Cluster", true),
+        ("networking.k8s.io", "NetworkPolicy", false),
+        (
+            "admissionregistration.k8s.io",
+            "ValidatingWebhookConfiguration",
+            false,
+        ),
         ("", "ConfigMap", false),
         ("", "Secret", false),
         ("rbac.authorization.k8s.io", "Role", false),

@@ -1,33 +1,10 @@
-//! Pods and what makes them.
+//! What makes Pods: Deployments, ReplicaSets, StatefulSets, DaemonSets. The rules are those of the existing tool's table,
+//! with the exceptions that their documentation makes: pauses, deadlines, partitions, `OnDelete`.
 
 use serde_json::Value;
 
 use super::conditions::{failed, words};
-use super::{Verdict, condition, count, is_true, unobserved};
-
-/// Ready when its three conditions are True, or when it has run to its end.
-pub(super) fn pod(live: &Value) -> Verdict {
-    match live["status"]["phase"].as_str() {
-        Some("Succeeded") => return Verdict::Ready,
-        Some("Failed") => {
-            return Verdict::Failed(format!("it has failed{}", words(&live["status"])));
-        }
-        _ => (),
-    }
-    let wanted = ["Initialized", "ContainersReady", "Ready"];
-    match wanted.into_iter().find(|kind| !is_true(live, kind)) {
-        None => Verdict::Ready,
-        Some(kind) => {
-            let why = condition(live, "PodScheduled")
-                .filter(|scheduled| scheduled["status"] == "False")
-                .or_else(|| condition(live, kind));
-            Verdict::InProgress(format!(
-                "it is not {kind}{}",
-                why.map(words).unwrap_or_default()
-            ))
-        }
-    }
-}
+use super::{Verdict, condition, count, unobserved};
 
 /// Pods wanted; 1 where the spec leaves it out.
 fn desired(live: &Value) -> i64 {

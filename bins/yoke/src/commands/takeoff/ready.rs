@@ -2,47 +2,44 @@
 
 use std::time::{Duration, Instant};
 
-use atc_engine::release::cluster::{Cluster, WaitError, WaitOptions};
-use atc_engine::release::object::{Object, Stages};
+use atc_engine::children::Child;
+use atc_engine::release::cluster::WaitError;
+use atc_engine::release::object::Stages;
+use atc_engine::{Engine, Observer};
 
-use crate::cli::Takeoff;
 use crate::render::Hinted;
 
 /// What may help where they do not get ready.
 const HINT: &str = "the release is recorded as it is: mend the cause and take off again, or go back to an earlier \
                     revision with descent";
 
-/// Waits, at most `limit`.
+/// Waits, at most `limit`. `children` are all resources as they were judged when they were applied.
 pub(super) async fn wait(
-    cluster: &Cluster,
-    args: &Takeoff,
+    engine: &Engine,
+    namespace: &str,
     stages: &Stages,
+    children: &mut [Child],
     limit: Duration,
+    observer: &dyn Observer,
 ) -> anyhow::Result<()> {
-    let last: Vec<&Object> = stages.iter().last().into_iter().flatten().collect();
-    let defaults = WaitOptions::default();
-    let options = WaitOptions {
-        limit,
-        poll: args.poll.positive().unwrap_or(defaults.poll),
+    let Some(last) = stages.iter().last() else {
+        return Ok(());
     };
+    let first = children.len().saturating_sub(last.len());
+    let children = children.get_mut(first..).unwrap_or_default();
     let started = Instant::now();
-    let waited = cluster
-        .wait_ready(&last, options, |unready| {
-            for unready in unready {
-                tracing::debug!(object = unready.object, why = unready.why, "not ready yet");
-            }
-        })
+    let waited = engine
+        .wait_ready(last, children, namespace, limit, observer)
         .await;
     tracing::debug!(elapsed_ms = started.elapsed().as_millis(), "waited");
     match waited {
-        Ok(_) => Ok(()),
+        Ok(()) => Ok(()),
         Err(error @ WaitError::Cluster(_)) => {
             Err(anyhow::Error::new(error).context("cannot see whether the release is ready"))
         }
-        Err(error) => Err(Hinted::new(
-            format!("the release took off, but is not ready: {error}"),
-            HINT,
-        )
-        .into()),
+        Err(error) => {
+            let words = "the release took off, but is not ready";
+            Err(Hinted::new(words, HINT).because(error).into())
+        }
     }
 }
