@@ -6,9 +6,10 @@
 //! - [`mapping`], [`discovery`]: from a kind to its URL, one request per group-version, remembered.
 //! - [`read`]: get, list, metadata alone.
 //! - [`apply`], [`stages`]: server-side apply of one object, of a stage, dry run of all stages.
+//! - [`fields`]: fields of others that become ours.
 //! - [`delete`], [`prune`]: delete, orphan, remove stage by stage.
 //! - [`status`]: status, finalizers and owner references of a custom resource.
-//! - [`revisions`], [`lock`]: the release's history in Secrets, and its lock.
+//! - [`revisions`], [`intent`], [`lock`]: the release's history in Secrets, what is under way, and its lock.
 //! - [`judge`]: read a live object and say whether it is ready.
 //! - [`wait`], [`wait_ready`]: until gone, until a CRD is served, until ready.
 //! - [`error`], [`refusal`]: what went wrong, in words, without the content of Secrets.
@@ -24,6 +25,8 @@ pub mod apply;
 pub mod delete;
 pub mod discovery;
 pub mod error;
+mod fields;
+pub mod intent;
 pub mod judge;
 pub mod lock;
 pub mod mapping;
@@ -43,7 +46,7 @@ pub use delete::{Deleted, Orphaned, Propagation};
 pub use discovery::ScopeSnapshot;
 pub use error::{ClusterError, ClusterErrors, ErrorKind, all};
 pub use judge::Judged;
-pub use lock::{Holder, Lock, LockError};
+pub use lock::{Holder, LOCK_LIFE, LOCK_RENEWAL, Lock, LockError};
 pub use mapping::Mapping;
 pub use prune::{PRUNE_LIMIT, Pruned};
 pub use read::{LiveMeta, PAGE};
