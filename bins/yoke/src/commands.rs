@@ -1,18 +1,24 @@
 //! One file a command.
 
+mod descent;
+mod exclusive;
 mod mayday;
 mod takeoff;
+mod unlatch;
 mod version;
 
 use atc_engine::api::ResourceRef;
 
 use crate::cli::{Cli, Command};
+use crate::interrupt::Interrupt;
 
 /// Runs what was asked for.
-pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
+pub(crate) async fn run(cli: Cli, interrupt: &Interrupt) -> anyhow::Result<()> {
     match cli.command {
-        Command::Takeoff(args) => takeoff::run(&cli.global, &args).await,
-        Command::Mayday(args) => mayday::run(&cli.global, &args).await,
+        Command::Takeoff(args) => takeoff::run(&cli.global, &args, interrupt).await,
+        Command::Descent(args) => descent::run(&cli.global, &args, interrupt).await,
+        Command::Mayday(args) => mayday::run(&cli.global, &args, interrupt).await,
+        Command::Unlatch(args) => unlatch::run(&cli.global, &args).await,
         Command::Version => version::run().await,
     }
 }

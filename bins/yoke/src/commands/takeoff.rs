@@ -3,7 +3,7 @@
 mod flight;
 mod namespace;
 mod out;
-mod ready;
+pub(super) mod ready;
 
 use std::time::Instant;
 
@@ -20,13 +20,19 @@ use atc_engine::{
     DryRun, Engine, EngineError, EngineOptions, Memory, NoObserver, Report, TakeoffRequest,
 };
 
+use super::exclusive::{self, Scope};
 use crate::cli::{Global, Takeoff, given};
 use crate::connect::{self, Need};
-use crate::{output, render};
+use crate::interrupt::Interrupt;
+use crate::{holder, output, render};
 use flight::Printed;
 
 /// Does it, up to where the flags say to stop.
-pub(crate) async fn run(global: &Global, args: &Takeoff) -> anyhow::Result<()> {
+pub(super) async fn run(
+    global: &Global,
+    args: &Takeoff,
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
     check(args)?;
     let out = given(args.out.as_ref());
     let shows_only = args.stdout || out.is_some();
@@ -73,19 +79,33 @@ pub(crate) async fn run(global: &Global, args: &Takeoff) -> anyhow::Result<()> {
     if args.create_namespace {
         namespace::ensure(engine.cluster(), &namespace, args.dry).await?;
     }
-    let started = Instant::now();
-    let request = request(args, &namespace, &printed, decoration);
-    let report = engine
-        .takeoff(&request, &prepared, &mut Memory::default(), &NoObserver)
-        .await?;
-    tracing::debug!(elapsed_ms = started.elapsed().as_millis(), "takeoff");
-    tell(args, &namespace, &prepared.stages, &report);
-    match args.wait.positive() {
-        Some(limit) if !args.dry => {
-            ready::wait(engine.cluster(), args, &prepared.stages, limit).await
+    let request = TakeoffRequest {
+        hold: Some(holder::request("takeoff", interrupt)),
+        ..request(args, &namespace, &printed, decoration)
+    };
+    let scope = Scope {
+        verb: "takeoff",
+        release: &args.release,
+        namespace: &namespace,
+        lock: args.lock && !args.dry,
+    };
+    let work = async {
+        let started = Instant::now();
+        let report = engine
+            .takeoff(&request, &prepared, &mut Memory::default(), &NoObserver)
+            .await?;
+        tracing::debug!(elapsed_ms = started.elapsed().as_millis(), "takeoff");
+        tell(args, &namespace, &prepared.stages, &report);
+        match args.wait.positive() {
+            Some(limit) if !args.dry => {
+                let stages = &prepared.stages;
+                let waiting = ready::wait(engine.cluster(), args.poll, stages, limit);
+                interrupt.or_drop(waiting).await
+            }
+            _ => Ok(()),
         }
-        _ => Ok(()),
-    }
+    };
+    exclusive::run(engine.cluster(), interrupt, &scope, work).await
 }
 
 /// What is said of resources that cannot be read: where they came from.
@@ -100,7 +120,6 @@ fn unreadable(args: &Takeoff) -> &'static str {
 fn check(args: &Takeoff) -> anyhow::Result<()> {
     super::check_release(&args.release)?;
     for (given, flag) in [
-        (args.lock, "-lock"),
         (given(args.verify.as_ref()).is_some(), "-verify"),
         (args.load_custom_readiness, "-load-custom-readiness"),
     ] {
@@ -154,6 +173,7 @@ fn request(
         history_cap: usize::try_from(args.history_cap)
             .ok()
             .filter(|cap| *cap > 0),
+        hold: None,
     }
 }
 
@@ -196,7 +216,7 @@ fn tell(args: &Takeoff, namespace: &str, stages: &Stages, report: &Report) {
         if !report.unjudged.is_empty() {
             let names: Vec<String> = report.unjudged.iter().map(ToString::to_string).collect();
             render::warning(format!(
-                "the API server could not judge {}: kind or namespace come with the same output",
+                "the API server could not judge {}: kind or namespace come with the same output, or entries of others must go first",
                 names.join(", ")
             ));
         }
@@ -211,6 +231,10 @@ fn tell(args: &Takeoff, namespace: &str, stages: &Stages, report: &Report) {
         render::message(format!(
             "{release} took off: {resources} applied{pruned}{}",
             super::let_go(&report.orphaned)
+        ));
+    } else if report.written.is_empty() {
+        render::warning(format!(
+            "{release} is as it was: {resources}, none of them changed; no new revision"
         ));
     } else {
         render::warning(format!(

@@ -10,7 +10,9 @@ fn help_goes_to_stdout() {
         &["--help"],
         &["takeoff", "-h"],
         &["takeoff", "r", "-help"],
+        &["descent", "-h"],
         &["mayday", "-h"],
+        &["unlatch", "-h"],
         &["version", "-h"],
     ] {
         let ran = home.yoke(args);
@@ -31,13 +33,17 @@ fn wrong_use() {
         .failed(1, &["name of the release is empty"]);
     home.yoke(&["fly"]).failed(1, &["fly"]);
     home.yoke(&[]).failed(1, &["Usage: yoke"]);
-    home.yoke(&["descent", "r", "1"])
+    home.yoke(&["blackbox", "r", "1"])
         .failed(2, &["not part of this version yet"]);
     home.yoke(&["takeoff", "-dry", "-skip-dry-run", "r"])
         .failed(1, &["-skip-dry-run"]);
     home.yoke(&["takeoff", "-stdout", "r", "--", "x"])
         .failed(1, &["none is given"]);
-    for flag in ["-lock", "-verify=k", "-load-custom-readiness"] {
+    home.yoke(&["descent", "", "1"])
+        .failed(1, &["name of the release is empty"]);
+    home.yoke(&["unlatch", ""])
+        .failed(1, &["name of the release is empty"]);
+    for flag in ["-verify=k", "-load-custom-readiness"] {
         home.yoke(&["takeoff", flag, "-stdout", "r"])
             .failed(1, &["not part of this version yet"]);
     }

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use atc_engine::api::GoDuration;
 use atc_engine::release::cluster::{Cluster, WaitError, WaitOptions};
 use atc_engine::release::object::{Object, Stages};
 
-use crate::cli::Takeoff;
 use crate::render::Hinted;
 
 /// What may help where they do not get ready.
@@ -13,9 +13,9 @@ const HINT: &str = "the release is recorded as it is: mend the cause and take of
                     revision with descent";
 
 /// Waits, at most `limit`.
-pub(super) async fn wait(
+pub(in crate::commands) async fn wait(
     cluster: &Cluster,
-    args: &Takeoff,
+    poll: GoDuration,
     stages: &Stages,
     limit: Duration,
 ) -> anyhow::Result<()> {
@@ -23,7 +23,7 @@ pub(super) async fn wait(
     let defaults = WaitOptions::default();
     let options = WaitOptions {
         limit,
-        poll: args.poll.positive().unwrap_or(defaults.poll),
+        poll: poll.positive().unwrap_or(defaults.poll),
     };
     let started = Instant::now();
     let waited = cluster
