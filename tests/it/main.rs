@@ -11,8 +11,11 @@
 
 mod airway;
 mod cli;
+mod descent;
 mod examples;
+mod fields;
 mod instance;
+mod interrupted;
 mod killed;
 mod kit;
 mod modes;
@@ -20,4 +23,6 @@ mod outage;
 mod output;
 mod prune;
 mod solo;
+mod terminal;
+mod together;
 mod world;

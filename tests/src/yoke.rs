@@ -4,14 +4,15 @@ use std::{
     ffi::{OsStr, OsString},
     io::Write,
     path::PathBuf,
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use anyhow::{Context, Result};
 use controlplane::ControlPlane;
+use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::binary;
+use crate::{Proxy, binary};
 
 /// The `yoke` binary with a kubeconfig and a home folder of its own.
 #[derive(Debug)]
@@ -45,6 +46,17 @@ impl Yoke {
         })
     }
 
+    /// As administrator, through a proxy.
+    pub fn through(plane: &ControlPlane, proxy: &Proxy) -> Result<Self> {
+        let yoke = Self::new(plane)?;
+        let file = std::fs::read_to_string(plane.kubeconfig()).context("the kubeconfig")?;
+        let mut config: Value = serde_json::from_str(&file).context("the kubeconfig")?;
+        config["clusters"][0]["cluster"]["server"] = proxy.server().into();
+        let path = yoke.home.path().join("through");
+        std::fs::write(&path, config.to_string()).context("a kubeconfig")?;
+        Ok(yoke.kubeconfig(path))
+    }
+
     /// With another kubeconfig.
     #[must_use]
     pub fn kubeconfig(mut self, path: PathBuf) -> Self {
@@ -70,6 +82,11 @@ impl Yoke {
         arguments: &[impl AsRef<OsStr> + Sync],
         input: &str,
     ) -> Result<YokeOutput> {
+        self.start(arguments, input)?.end().await
+    }
+
+    /// Begins to run it with this standard input.
+    pub fn start(&self, arguments: &[impl AsRef<OsStr>], input: &str) -> Result<YokeRun> {
         let mut command = Command::new(&self.binary);
         command
             .args(arguments)
@@ -93,16 +110,39 @@ impl Yoke {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let input = input.to_owned();
-        let run = tokio::task::spawn_blocking(move || {
-            let mut child = command.spawn().context("run \"yoke\"")?;
-            if let Some(mut pipe) = child.stdin.take() {
-                // It may end without having read.
-                _ = pipe.write_all(input.as_bytes());
-            }
-            child.wait_with_output().context("wait for \"yoke\"")
-        });
-        let output = run.await??;
+        let mut child = command.spawn().context("run \"yoke\"")?;
+        if let Some(mut pipe) = child.stdin.take() {
+            let input = input.to_owned();
+            // On a thread: a pipe holds less than some inputs. It may end without having read.
+            std::thread::spawn(move || pipe.write_all(input.as_bytes()));
+        }
+        Ok(YokeRun { child })
+    }
+}
+
+/// A run under way. It goes on if this is dropped.
+#[derive(Debug)]
+pub struct YokeRun {
+    child: Child,
+}
+
+impl YokeRun {
+    /// What sends it a signal by its name (`KILL`, `INT`, `TERM`), also while [`end`](Self::end) waits for it.
+    pub fn signals(&self) -> impl Fn(&str) + use<> {
+        let id = self.child.id().to_string();
+        move |name| {
+            // An error means that it has ended.
+            _ = Command::new("kill")
+                .args(["-s", name, &id])
+                .stderr(Stdio::null())
+                .status();
+        }
+    }
+
+    /// Waits until it has ended.
+    pub async fn end(self) -> Result<YokeOutput> {
+        let wait = move || self.child.wait_with_output().context("wait for \"yoke\"");
+        let output = tokio::task::spawn_blocking(wait).await??;
         Ok(YokeOutput {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
