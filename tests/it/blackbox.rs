@@ -3,7 +3,7 @@
 use atc_tests::Yoke;
 use serde_json::{Value, json};
 
-use crate::cli::{Cli, objects};
+use crate::terminal::{Cli, objects};
 use crate::world::{World, configmap};
 
 const RELEASE: &str = "internal.yoke/release";

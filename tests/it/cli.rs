@@ -1,62 +1,11 @@
 //! The command line against a cluster: what it makes, what it leaves alone, what it says.
 
 use anyhow::Result;
-use atc_tests::{Cluster, Fault, Proxy, Yoke, YokeOutput, guest};
+use atc_tests::{Fault, Proxy, Yoke, YokeOutput, guest};
 use serde_json::{Value, json};
 
-use crate::world::{CRDS, World, configmap, configmap_in, deployment, free_crd, job, look, text};
-
-/// The command line in a namespace of its own. No atc has a hand in it.
-pub(crate) struct Cli {
-    pub(crate) world: World,
-    pub(crate) yoke: Yoke,
-}
-
-impl Cli {
-    pub(crate) async fn new() -> Self {
-        let world = World::on(Cluster::shared().await).await;
-        let yoke = Yoke::new(world.cluster.plane()).unwrap();
-        Self { world, yoke }
-    }
-
-    /// Runs a command in the test's namespace.
-    pub(crate) async fn run(&self, arguments: &[&str], input: &str) -> YokeOutput {
-        let mut all = vec![arguments[0], "-namespace", &self.world.ns];
-        all.extend(&arguments[1..]);
-        let ran = self.yoke.with_input(&all, input).await.unwrap();
-        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
-        ran
-    }
-
-    /// Runs what must succeed.
-    pub(crate) async fn ok(&self, arguments: &[&str], input: &Value) -> YokeOutput {
-        let ran = self.run(arguments, &input.to_string()).await;
-        assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
-        ran
-    }
-
-    /// Runs what must fail: exit code 1, these words on stderr, nothing on stdout.
-    pub(crate) async fn fails(&self, arguments: &[&str], input: &str, words: &[&str]) {
-        let ran = self.run(arguments, input).await;
-        assert_eq!(ran.code, 1, "{arguments:?}: {}", ran.stderr);
-        assert_eq!(ran.stdout, "", "{arguments:?}");
-        for words in words {
-            assert!(ran.stderr.contains(words), "{words:?} in {}", ran.stderr);
-        }
-    }
-
-    async fn owner(&self, name: &str) -> Value {
-        let found = self.world.configmap(name).await.unwrap();
-        found["metadata"]["annotations"]["instance.atc.yoke.cd/release"].clone()
-    }
-}
-
-pub(crate) fn objects(names: &[&str]) -> Value {
-    names
-        .iter()
-        .map(|name| configmap(name, json!({ "k": "v" })))
-        .collect()
-}
+use crate::terminal::{Cli, objects};
+use crate::world::{CRDS, configmap, configmap_in, deployment, free_crd, job, look, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn takeoff_changes_nothing_twice_prunes_and_goes() {
@@ -106,6 +55,59 @@ async fn takeoff_changes_nothing_twice_prunes_and_goes() {
     assert!(world.revisions().await.is_empty());
     let ran = cli.ok(&["mayday", "r"], &Value::Null).await;
     assert!(ran.stderr.starts_with("warning: "), "{}", ran.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_changed_nothing_written_r07() {
+    let cli = Cli::new().await;
+    let proxy = Proxy::start(cli.world.cluster.plane()).await.unwrap();
+    let yoke = Yoke::through(cli.world.cluster.plane(), &proxy).unwrap();
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": { "name": "s", "labels": { "empty": "" }, "annotations": {} },
+        "spec": { "ports": [{ "port": 80 }], "selector": { "a": "b" } },
+    });
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "x" }, "stringData": { "k": "v" },
+    });
+    let old = json!([configmap("old", json!({}))]);
+    let all = json!([
+        service,
+        secret,
+        deployment("d", 0),
+        configmap("a", json!({}))
+    ]);
+    cli.ok(&["takeoff", "r"], &old).await;
+    cli.ok(&["takeoff", "r"], &all).await;
+    let again = async || {
+        let seen = proxy.requests().len();
+        let ran = cli.run_by(&yoke, &["takeoff", "r"], &all.to_string()).await;
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        assert!(ran.stderr.starts_with("warning: "), "{}", ran.stderr);
+        let mut writes = proxy.requests().split_off(seen);
+        writes.retain(|line| !line.starts_with("GET ") && !line.contains("dryRun=All"));
+        writes
+    };
+    assert_eq!(again().await, Vec::<String>::new());
+    // Whatever is not as it should be is put right: a change, a loss, what should be gone.
+    let scaled = json!({ "spec": { "replicas": 1 } });
+    let deployment = format!("/apis/apps/v1/namespaces/{}/deployments/d", cli.world.ns);
+    cli.world.merge(&deployment, &scaled).await;
+    let ran = cli.run(&["takeoff", "r"], &all.to_string()).await;
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    cli.ok(&["takeoff", "-force-conflicts", "r"], &all).await;
+    cli.world.delete(&cli.world.core("configmaps", "a")).await;
+    assert_ne!(again().await, Vec::<String>::new());
+    let mut left = cli.world.configmap("a").await.unwrap();
+    left["metadata"] = json!({
+        "name": "old", "labels": left["metadata"]["labels"], "annotations": left["metadata"]["annotations"],
+    });
+    let path = format!("/api/v1/namespaces/{}/configmaps", cli.world.ns);
+    cli.world.post(&path, &left).await;
+    assert_ne!(again().await, Vec::<String>::new());
+    assert!(cli.world.configmap("old").await.is_none());
+    assert_eq!(again().await, Vec::<String>::new());
+    cli.ok(&["mayday", "r"], &Value::Null).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -428,13 +430,7 @@ async fn what_a_failed_prune_left_is_remembered_p04() {
     let world = &cli.world;
     cli.ok(&["takeoff", "r"], &objects(&["a", "b"])).await;
     let proxy = Proxy::start(world.cluster.plane()).await.unwrap();
-    let file = std::fs::read_to_string(world.cluster.plane().kubeconfig()).unwrap();
-    let mut config: Value = serde_json::from_str(&file).unwrap();
-    config["clusters"][0]["cluster"]["server"] = proxy.server().into();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("kubeconfig");
-    std::fs::write(&path, config.to_string()).unwrap();
-    let yoke = Yoke::new(world.cluster.plane()).unwrap().kubeconfig(path);
+    let yoke = Yoke::through(world.cluster.plane(), &proxy).unwrap();
     proxy.fail("DELETE ", Fault::Status(403, None));
     let arguments = ["takeoff", "-namespace", &world.ns, "r"];
     let next = objects(&["a"]).to_string();

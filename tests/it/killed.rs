@@ -17,7 +17,7 @@ const INSTANCES: u64 = 30;
 const KILLS: u64 = 10;
 
 /// A small generator of numbers that nobody needs to be good (SplitMix64).
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -28,7 +28,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 }

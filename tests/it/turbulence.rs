@@ -3,7 +3,7 @@
 use atc_tests::{Yoke, eventually};
 use serde_json::{Value, json};
 
-use crate::cli::{Cli, objects};
+use crate::terminal::{Cli, objects};
 use crate::world::{CRDS, LIMIT, configmap, configmap_in, deployment, free_crd};
 
 impl Cli {

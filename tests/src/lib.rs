@@ -27,4 +27,4 @@ pub use controlplane::FileServer;
 pub use eventually::{eventually, never};
 pub use guests::guest;
 pub use proxy::{Fault, Proxy};
-pub use yoke::{Yoke, YokeOutput};
+pub use yoke::{Yoke, YokeOutput, YokeRun};

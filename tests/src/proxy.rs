@@ -61,9 +61,20 @@ struct Rule {
     left: Option<u32>,
 }
 
+/// The end of everything at one write.
+#[derive(Debug)]
+struct End {
+    /// Writes that still go through.
+    left: u32,
+    /// What happens to the write after them.
+    fault: Fault,
+}
+
 #[derive(Debug)]
 struct State {
     rules: Mutex<Vec<Rule>>,
+    end: Mutex<Option<End>>,
+    ended: watch::Sender<bool>,
     seen: Mutex<Vec<String>>,
     flow: watch::Sender<Flow>,
     /// Counts up at each [`Proxy::cut_all`].
@@ -89,6 +100,8 @@ impl Proxy {
         let port = listener.local_addr()?.port();
         let state = Arc::new(State {
             rules: Mutex::default(),
+            end: Mutex::default(),
+            ended: watch::Sender::new(false),
             seen: Mutex::default(),
             flow: watch::Sender::new(Flow::Open),
             cuts: watch::Sender::new(0),
@@ -134,9 +147,27 @@ impl Proxy {
         });
     }
 
+    /// So many writes (dry runs are none) go through; the next one meets this fault, and from then on every request is
+    /// cut: as if the one who sends them were gone.
+    pub fn end_after(&self, writes: u32, fault: Fault) {
+        *lock(&self.state.end) = Some(End {
+            left: writes,
+            fault,
+        });
+        self.state.ended.send_replace(false);
+    }
+
+    /// Waits until the write came that was the end.
+    pub async fn ended(&self) {
+        // The sender is ours.
+        _ = self.state.ended.subscribe().wait_for(|ended| *ended).await;
+    }
+
     /// No faults any more, and whatever was halted goes on.
     pub fn heal(&self) {
         lock(&self.state.rules).clear();
+        *lock(&self.state.end) = None;
+        self.state.ended.send_replace(false);
         self.state.flow.send_replace(Flow::Open);
     }
 
@@ -180,9 +211,30 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl State {
+    /// The fault of a request at or after the end, see [`Proxy::end_after`].
+    fn at_the_end(&self, request: &str) -> Option<Fault> {
+        let mut end = lock(&self.end);
+        let end = end.as_mut()?;
+        if *self.ended.borrow() {
+            return Some(Fault::Cut);
+        }
+        if request.starts_with("GET ") || request.contains("dryRun=All") {
+            return None;
+        }
+        if end.left > 0 {
+            end.left -= 1;
+            return None;
+        }
+        self.ended.send_replace(true);
+        Some(end.fault.clone())
+    }
+
     /// The fault that a request meets, if any.
     fn fault(&self, request: &str) -> Option<Fault> {
         lock(&self.seen).push(request.to_owned());
+        if let Some(fault) = self.at_the_end(request) {
+            return Some(fault);
+        }
         let mut rules = lock(&self.rules);
         let rule = rules
             .iter_mut()

@@ -4,14 +4,15 @@ use std::{
     ffi::{OsStr, OsString},
     io::Write,
     path::PathBuf,
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
 };
 
 use anyhow::{Context, Result};
 use controlplane::ControlPlane;
+use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::binary;
+use crate::{Proxy, binary};
 
 /// The `yoke` binary with a kubeconfig and a home folder of its own.
 #[derive(Debug)]
@@ -45,6 +46,17 @@ impl Yoke {
         })
     }
 
+    /// As administrator, through a proxy.
+    pub fn through(plane: &ControlPlane, proxy: &Proxy) -> Result<Self> {
+        let yoke = Self::new(plane)?;
+        let file = std::fs::read_to_string(plane.kubeconfig()).context("the kubeconfig")?;
+        let mut config: Value = serde_json::from_str(&file).context("the kubeconfig")?;
+        config["clusters"][0]["cluster"]["server"] = proxy.server().into();
+        let path = yoke.home.path().join("through");
+        std::fs::write(&path, config.to_string()).context("a kubeconfig")?;
+        Ok(yoke.kubeconfig(path))
+    }
+
     /// With another kubeconfig.
     #[must_use]
     pub fn kubeconfig(mut self, path: PathBuf) -> Self {
@@ -70,17 +82,7 @@ impl Yoke {
         arguments: &[impl AsRef<OsStr> + Sync],
         input: &str,
     ) -> Result<YokeOutput> {
-        let mut command = self.command(arguments);
-        let input = input.to_owned();
-        let run = tokio::task::spawn_blocking(move || {
-            let mut child = command.spawn().context("run \"yoke\"")?;
-            if let Some(mut pipe) = child.stdin.take() {
-                // It may end without having read.
-                _ = pipe.write_all(input.as_bytes());
-            }
-            child.wait_with_output().context("wait for \"yoke\"")
-        });
-        Ok(YokeOutput::of(&run.await??))
+        self.start(arguments, input)?.end().await
     }
 
     /// Runs it with an stdout that nobody reads. What it would print is longer than a pipe holds, or the pipe is closed
@@ -94,6 +96,17 @@ impl Yoke {
             child.wait_with_output().context("wait for \"yoke\"")
         });
         Ok(YokeOutput::of(&run.await??))
+    }
+
+    /// Begins to run it with this standard input.
+    pub fn start(&self, arguments: &[impl AsRef<OsStr>], input: &str) -> Result<YokeRun> {
+        let mut child = self.command(arguments).spawn().context("run \"yoke\"")?;
+        if let Some(mut pipe) = child.stdin.take() {
+            let input = input.to_owned();
+            // On a thread: a pipe holds less than some inputs. It may end without having read.
+            std::thread::spawn(move || pipe.write_all(input.as_bytes()));
+        }
+        Ok(YokeRun { child })
     }
 
     fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Command {
@@ -131,5 +144,32 @@ impl YokeOutput {
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
+    }
+}
+
+/// A run under way. It goes on if this is dropped.
+#[derive(Debug)]
+pub struct YokeRun {
+    child: Child,
+}
+
+impl YokeRun {
+    /// What sends it a signal by its name (`KILL`, `INT`, `TERM`), also while [`end`](Self::end) waits for it.
+    pub fn signals(&self) -> impl Fn(&str) + use<> {
+        let id = self.child.id().to_string();
+        move |name| {
+            // An error means that it has ended.
+            _ = Command::new("kill")
+                .args(["-s", name, &id])
+                .stderr(Stdio::null())
+                .status();
+        }
+    }
+
+    /// Waits until it has ended.
+    pub async fn end(self) -> Result<YokeOutput> {
+        let wait = move || self.child.wait_with_output().context("wait for \"yoke\"");
+        let output = tokio::task::spawn_blocking(wait).await??;
+        Ok(YokeOutput::of(&output))
     }
 }

@@ -23,11 +23,13 @@ struct Generated {
 }
 
 /// The commands of `yoke`; a test of its own holds its manual pages against the commands that there are.
-const VERBS: [&str; 7] = [
+const VERBS: [&str; 9] = [
     "takeoff",
+    "descent",
     "mayday",
     "blackbox",
     "turbulence",
+    "unlatch",
     "version",
     "completion",
     "man",

@@ -24,14 +24,9 @@ pub(crate) const EXIT_USAGE: u8 = 2;
 const GLOBAL: &str = "Options of every command";
 
 /// Commands that the existing tool has and this version does not.
-const LATER: [&str; 12] = [
-    "descent",
-    "down",
-    "restore",
+const LATER: [&str; 7] = [
     "stow",
     "push",
-    "unlatch",
-    "unlock",
     "schematics",
     "meta",
     "sign",
@@ -78,6 +73,9 @@ pub(crate) enum Command {
     /// Make the cluster hold what a flight, or standard input, says
     #[command(visible_aliases = ["up", "apply"], after_help = help::TAKEOFF)]
     Takeoff(Box<Takeoff>),
+    /// Bring a release back to an earlier revision
+    #[command(visible_aliases = ["down", "restore"], after_help = help::DESCENT)]
+    Descent(Descent),
     /// Remove a release: its resources and its history
     #[command(visible_alias = "delete", after_help = help::MAYDAY)]
     Mayday(Mayday),
@@ -87,6 +85,9 @@ pub(crate) enum Command {
     /// Show how the cluster differs from what a release recorded, or mend it
     #[command(visible_aliases = ["drift", "diff"], after_help = help::TURBULENCE)]
     Turbulence(Turbulence),
+    /// Remove the lock of a release, whoever holds it
+    #[command(visible_alias = "unlock", after_help = help::UNLATCH)]
+    Unlatch(Unlatch),
     /// Print the versions
     #[command(after_help = help::VERSION)]
     Version(Version),
@@ -149,8 +150,8 @@ pub(crate) struct Takeoff {
     /// Take resources that belong to nobody or to another release
     #[arg(long)]
     pub(crate) force_ownership: bool,
-    /// Hold the lock of the release meanwhile (not part of this version yet)
-    #[arg(long, hide = true)]
+    /// Hold the lock of the release meanwhile, and fail at once if somebody else does
+    #[arg(long)]
     pub(crate) lock: bool,
     /// Delete CRDs and Namespaces that are no longer in the output, instead of letting them go
     #[arg(long)]
@@ -200,6 +201,56 @@ pub(crate) struct Takeoff {
     /// Judge readiness also by the rules in ConfigMaps of the release's namespace and of the atc's
     #[arg(long)]
     pub(crate) load_custom_readiness: bool,
+}
+
+/// Arguments of `descent`.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own on the command line"
+)]
+#[derive(Debug, Args)]
+pub(crate) struct Descent {
+    /// Name of the release
+    #[arg(value_name = "RELEASE")]
+    pub(crate) release: String,
+    /// Number of the revision, as blackbox lists it
+    #[arg(value_name = "REVISION")]
+    pub(crate) revision: usize,
+    /// Namespace of the release. Default: that of the kubeconfig's context, else `default`
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+    /// Hold the lock of the release meanwhile, and fail at once if somebody else does
+    #[arg(long)]
+    pub(crate) lock: bool,
+    /// Delete CRDs and Namespaces that the revision lacks, instead of letting them go
+    #[arg(long)]
+    pub(crate) remove_all: bool,
+    /// Delete CRDs that the revision lacks, and all resources of their kinds
+    #[arg(long)]
+    pub(crate) remove_crds: bool,
+    /// Delete Namespaces that the revision lacks, and all that is in them
+    #[arg(long)]
+    pub(crate) remove_namespaces: bool,
+    /// How long to wait until the resources of the last stage are ready; 0 does not wait
+    #[arg(long, value_name = "DURATION", default_value = "0")]
+    pub(crate) wait: GoDuration,
+    /// Longest pause between two looks at resources that are waited for
+    #[arg(long, value_name = "DURATION", default_value = "5s")]
+    pub(crate) poll: GoDuration,
+    /// Judge readiness also by the rules in ConfigMaps of the release's namespace and of the atc's
+    #[arg(long)]
+    pub(crate) load_custom_readiness: bool,
+}
+
+/// Arguments of `unlatch`.
+#[derive(Debug, Args)]
+pub(crate) struct Unlatch {
+    /// Name of the release
+    #[arg(value_name = "RELEASE")]
+    pub(crate) release: String,
+    /// Namespace of the release. Default: that of the kubeconfig's context, else `default`
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
 }
 
 /// Arguments of `mayday`.

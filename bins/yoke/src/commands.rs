@@ -2,9 +2,12 @@
 
 mod about;
 mod blackbox;
+mod descent;
+mod exclusive;
 mod mayday;
 mod takeoff;
 mod turbulence;
+mod unlatch;
 mod version;
 
 use std::io::IsTerminal as _;
@@ -13,15 +16,18 @@ use atc_engine::api::ResourceRef;
 use atc_engine::release::drift::DiffOptions;
 
 use crate::cli::{Cli, Command, Diffs};
+use crate::interrupt::Interrupt;
 use crate::render;
 
 /// Runs what was asked for.
-pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
+pub(crate) async fn run(cli: Cli, interrupt: &Interrupt) -> anyhow::Result<()> {
     match cli.command {
-        Command::Takeoff(args) => takeoff::run(&cli.global, &args).await,
-        Command::Mayday(args) => mayday::run(&cli.global, &args).await,
+        Command::Takeoff(args) => takeoff::run(&cli.global, &args, interrupt).await,
+        Command::Descent(args) => descent::run(&cli.global, &args, interrupt).await,
+        Command::Mayday(args) => mayday::run(&cli.global, &args, interrupt).await,
         Command::Blackbox(args) => blackbox::run(&cli.global, &args).await,
         Command::Turbulence(args) => turbulence::run(&cli.global, &args).await,
+        Command::Unlatch(args) => unlatch::run(&cli.global, &args).await,
         Command::Version(args) => version::run(&args).await,
         Command::Completion(args) => about::completion(&args).await,
         Command::Man(args) => about::man(&args).await,

@@ -6,21 +6,18 @@ mod argv;
 mod cli;
 mod commands;
 mod connect;
+mod holder;
 mod input;
+mod interrupt;
 mod output;
 mod progress;
 mod render;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use cli::{Cli, EXIT_ERROR};
-use tokio::sync::oneshot;
-
-/// How long an ended command may take to let go before the process ends anyway: a write to a pipe that nobody reads
-/// would otherwise hold it for ever.
-const GRACE: Duration = Duration::from_secs(1);
+use interrupt::Interrupt;
 
 fn main() -> ExitCode {
     // It fails only where a provider is installed already, which then is this one: nothing ran before.
@@ -50,31 +47,10 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         .build()
         .context("cannot start the runtime")?;
     let result = runtime.block_on(async {
-        let interrupted = interrupted().context("cannot listen for signals")?;
-        tokio::select! {
-            biased;
-            _ = interrupted => Err(anyhow::anyhow!("interrupted")),
-            result = commands::run(cli) => result,
-        }
+        let interrupt = Interrupt::listen().context("cannot listen for signals")?;
+        interrupt.or(commands::run(cli, &interrupt)).await
     });
     // A thread may still sit in a read of stdin, or a flight may run: nobody waits for them.
     runtime.shutdown_background();
     result
-}
-
-/// Resolves at the first SIGINT or SIGTERM. What runs is dropped then, with all that it holds on disk; if that takes
-/// longer than [`GRACE`], or at a second signal, the process ends at once.
-fn interrupted() -> std::io::Result<oneshot::Receiver<()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let (sender, receiver) = oneshot::channel();
-    tokio::spawn(async move {
-        tokio::select! { _ = interrupt.recv() => (), _ = terminate.recv() => () }
-        // Nobody listens where the command has ended by itself.
-        let _ = sender.send(());
-        tokio::select! { _ = interrupt.recv() => (), _ = terminate.recv() => (), () = tokio::time::sleep(GRACE) => () }
-        std::process::exit(i32::from(EXIT_ERROR));
-    });
-    Ok(receiver)
 }

@@ -60,10 +60,24 @@ pub const ANNOTATION_SOURCE_URL: &str = "internal.yoke/source-url";
 pub const ANNOTATION_SOURCE_CHECKSUM: &str = "internal.yoke/source-checksum";
 /// Annotation on a revision: the release's full name.
 pub const ANNOTATION_RELEASE_NAME: &str = "internal.yoke/release-name";
-/// Annotation on a lock: who holds it, in words for a person. Ours; locks of the existing tool have none.
+/// Annotation on a lock and on an intent: who holds it, in words for a person. Ours; locks of the existing tool have none.
 pub const ANNOTATION_HOLDER: &str = "atc.yoke.cd/holder";
-/// Annotation on a lock: a random word that tells one taking of the lock from another.
+/// Annotation on a lock and on an intent: a random word that tells one taking of it from another.
 pub const ANNOTATION_LOCK: &str = "atc.yoke.cd/lock";
+/// Annotation on a lock and on an intent: when its holder last said that it is still there (RFC 3339).
+pub const ANNOTATION_RENEWED_AT: &str = "atc.yoke.cd/renewed-at";
+/// Annotation on an intent: since when it is held (RFC 3339).
+pub const ANNOTATION_HELD_SINCE: &str = "atc.yoke.cd/held-since";
+/// Annotation on an intent: the holder's process, for others on the same machine.
+pub const ANNOTATION_PROCESS: &str = "atc.yoke.cd/process";
+/// Annotation on an intent: the release's full name.
+pub const ANNOTATION_INTENT_OF: &str = "atc.yoke.cd/release-name";
+/// Label on a Secret of ours that is no revision and no lock: what it holds (`intent`).
+pub const LABEL_OUR_KIND: &str = "atc.yoke.cd/kind";
+/// Value of [`LABEL_OUR_KIND`] for an intent.
+pub const KIND_INTENT: &str = "intent";
+/// Data key of an intent that holds the gzipped JSON of its inventory.
+pub const KEY_INVENTORY: &str = "inventory";
 /// Data key of a revision Secret that holds the gzipped JSON of its stages.
 pub const KEY_RESOURCES: &str = "resources";
 

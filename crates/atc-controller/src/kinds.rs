@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use atc_api::ResourceRef;
+use atc_api::{ResourceRef, names};
 use atc_engine::instance::{InstanceMemory, InstanceSettings};
 use atc_engine::memory::{AppliedChildren, Memory, Verdicts};
 use atc_engine::{LoadedFlight, release::cluster::Mapping};
@@ -88,14 +88,25 @@ impl Instance {
         let now = fingerprint(&object);
         let mut place = self.object.write().unwrap_or_else(PoisonError::into_inner);
         // The watch may still be on its way to what we stored ourselves.
+        let mut let_go = false;
         if version(&object) >= version(&place) {
+            let_go = lost(&place, &object, names::FINALIZER_INSTANCE);
             *place = Arc::new(object);
         }
-        std::mem::replace(&mut *said, now) != now
+        std::mem::replace(&mut *said, now) != now || let_go
     }
 }
 
-/// Hash of what an object says: all but status, owners, server fields, and finalizers that are not ours.
+/// Whether a finalizer of ours was taken off by somebody else: it is put back, or nobody would clean up.
+fn lost(before: &Value, now: &Value, finalizer: &str) -> bool {
+    let has = |object: &Value| {
+        let all = object["metadata"]["finalizers"].as_array();
+        all.is_some_and(|all| all.iter().any(|one| one == finalizer))
+    };
+    has(before) && !has(now) && now["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// Hash of what an object says: all but status, owners, finalizers and what only the server writes.
 fn fingerprint(object: &Value) -> u64 {
     hash(&significant(object))
 }
@@ -184,8 +195,10 @@ impl Kind {
     pub(crate) fn update(&self, airway: Value) -> bool {
         let mut said = lock(&self.said);
         let now = fingerprint(&airway);
-        *self.airway.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(airway);
-        std::mem::replace(&mut *said, now) != now
+        let mut place = self.airway.write().unwrap_or_else(PoisonError::into_inner);
+        let let_go = lost(&place, &airway, names::FINALIZER_AIRWAY);
+        *place = Arc::new(airway);
+        std::mem::replace(&mut *said, now) != now || let_go
     }
 
     /// How instances are served, once the Airway was set up.
@@ -332,6 +345,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_finalizer_that_others_took_off_is_news() {
+        let object = |version: u32, finalizers: Value, gone: Value| {
+            json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": version.to_string(),
+                "finalizers": finalizers, "deletionTimestamp": gone } })
+        };
+        let held = json!([names::FINALIZER_INSTANCE, "other"]);
+        let instance = Instance::new(object(1, json!([]), Value::Null), Verdicts::default());
+        assert!(!instance.update(object(2, held.clone(), Value::Null)));
+        assert!(instance.update(object(3, json!(["other"]), Value::Null)));
+        assert!(!instance.update(object(4, json!(["other"]), Value::Null)));
+        assert!(!instance.update(object(5, held.clone(), Value::Null)));
+        // Ours goes last when it is removed.
+        assert!(instance.update(object(6, held, json!("t"))));
+        assert!(!instance.update(object(7, json!([]), json!("t"))));
+    }
 
     #[test]
     fn an_echo_of_our_own_write_says_nothing_new() {

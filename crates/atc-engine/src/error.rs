@@ -1,5 +1,7 @@
 //! What can go wrong with one instance, and what follows from it.
 
+use std::time::Duration;
+
 use atc_access::Read;
 use atc_artifact::ArtifactError;
 use atc_flight::FlightError;
@@ -138,6 +140,68 @@ pub enum EngineError {
         /// Which, and why.
         #[source]
         source: BookError,
+    },
+    /// Somebody else works on the release.
+    #[error(
+        "release \"{release}\" in namespace \"{namespace}\" is held by {} since {since}, and was not let go within {waited:?}",
+        if who.is_empty() { "another process" } else { who }
+    )]
+    Held {
+        /// The release.
+        release: String,
+        /// Its namespace.
+        namespace: String,
+        /// Who, as the holder says.
+        who: String,
+        /// Since when, as the holder says.
+        since: String,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// Somebody ended our claim on the release.
+    #[error("the claim on release \"{release}\" was ended by somebody else: stopped where it was")]
+    Lost {
+        /// The release.
+        release: String,
+    },
+    /// Our claim on the release ran out.
+    #[error(
+        "the claim on release \"{release}\" could not be renewed for {lease:?}: stopped where it was"
+    )]
+    Unrenewed {
+        /// The release.
+        release: String,
+        /// How long a claim counts.
+        lease: Duration,
+    },
+    /// It was told to stop.
+    #[error("interrupted")]
+    Stopped,
+    /// There is no such release.
+    #[error("there is no release \"{release}\" in namespace \"{namespace}\"")]
+    NoRelease {
+        /// The release.
+        release: String,
+        /// The namespace.
+        namespace: String,
+    },
+    /// There is no such revision.
+    #[error("release \"{release}\" has no revision {revision}: it has {} to {revisions}", 1.min(*revisions))]
+    NoRevision {
+        /// The release.
+        release: String,
+        /// What was asked for.
+        revision: usize,
+        /// How many there are.
+        revisions: usize,
+    },
+    /// The revision is the active one, and nothing was interrupted since.
+    #[error("revision {revision} of release \"{release}\" is the active one already")]
+    AlreadyActive {
+        /// The release.
+        release: String,
+        /// What was asked for.
+        revision: usize,
     },
     /// A custom resource lacks what every stored object has.
     #[error("the object has no {0}")]

@@ -201,6 +201,7 @@ impl Engine {
             namespace: identity.home.to_owned(),
             prune: settings.prune,
             owner_uid: Some(identity.uid.to_owned()),
+            hold: None,
         };
         let removed = match self.mayday(&request).await {
             Ok(removed) => removed,
@@ -379,6 +380,7 @@ impl Engine {
             dry_run,
             prune: settings.prune,
             history_cap: settings.history_cap,
+            hold: None,
         };
         let prepared = self
             .prepare(

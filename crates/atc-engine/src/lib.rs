@@ -12,11 +12,13 @@
 //! This crate never sees an HTTP server, a command line or a queue: it is called, and answers.
 
 pub mod children;
+mod descent;
 pub mod disposition;
 mod drift;
 mod engine;
 pub mod error;
 pub mod evaluate;
+mod hold;
 mod host;
 pub mod instance;
 mod mayday;
@@ -36,11 +38,13 @@ pub use atc_watch as watch;
 #[doc(no_inline)]
 pub use kube;
 
+pub use descent::{DescentReport, DescentRequest};
 pub use disposition::Disposition;
 pub use drift::{DriftReport, Drifted, RepairReport, Repaired};
 pub use engine::{Engine, EngineOptions};
 pub use error::{EngineError, ErrorKind};
 pub use evaluate::{Evaluated, LoadedFlight, Run};
+pub use hold::{HOLD_WAIT, HoldRequest};
 pub use instance::{InstanceReport, InstanceRequest};
 pub use mayday::{MaydayReport, MaydayRequest};
 pub use memory::Memory;

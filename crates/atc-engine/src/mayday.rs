@@ -11,6 +11,7 @@ use atc_release::plan::{self, Plan, PruneItem, PruneOptions};
 
 use crate::engine::Engine;
 use crate::error::{EngineError, chain};
+use crate::hold::{Hold, HoldRequest, is_without_namespace};
 
 /// A release to remove.
 #[derive(Clone, Debug)]
@@ -23,13 +24,15 @@ pub struct MaydayRequest {
     pub prune: PruneOptions,
     /// Uid of the custom resource that owns the children, if one does; its references are taken off what is let go of.
     pub owner_uid: Option<String>,
+    /// Hold the release meanwhile, see [`TakeoffRequest::hold`](crate::TakeoffRequest::hold).
+    pub hold: Option<HoldRequest>,
 }
 
 /// How it went.
 #[derive(Clone, Debug, Default)]
 pub struct MaydayReport {
-    /// Revisions that were there; 0: there is no such release.
-    pub revisions: usize,
+    /// Whether there was anything of the release: a revision, or what an interrupted takeoff left.
+    pub existed: bool,
     /// Objects that were removed.
     pub deleted: Vec<ResourceRef>,
     /// Objects that were let go of.
@@ -56,15 +59,49 @@ impl Engine {
     /// *Guarantees*: an object that is not the release's any more is left alone; the record stays until everything it
     /// names is gone, so a mayday that fails can be repeated.
     pub async fn mayday(&self, request: &MaydayRequest) -> Result<MaydayReport, EngineError> {
+        let (release, namespace) = (&request.release, &request.namespace);
+        let Some(wanted) = &request.hold else {
+            return self.remove_release(request, None).await;
+        };
+        if !self.exists(release, namespace).await? {
+            return Ok(MaydayReport::default());
+        }
+        let hold = match self.claim(release, namespace, wanted).await {
+            Ok(hold) => hold,
+            // Nobody can take off there either.
+            Err(error) if is_without_namespace(&error) => {
+                return self.remove_release(request, None).await;
+            }
+            Err(error) => return Err(error),
+        };
+        let done = hold.during(self.remove_release(request, Some(&hold))).await;
+        hold.end(done.is_ok()).await;
+        done
+    }
+
+    /// Whether there is anything of a release. Nothing is written to learn that.
+    async fn exists(&self, release: &str, namespace: &str) -> Result<bool, EngineError> {
+        let refused = |source| EngineError::record(release, source);
+        let heads = self.cluster().revisions(release, namespace).await;
+        if !heads.map_err(refused)?.is_empty() {
+            return Ok(true);
+        }
+        let intent = self.cluster().intent(release, namespace).await;
+        Ok(intent.map_err(refused)?.is_some())
+    }
+
+    async fn remove_release(
+        &self,
+        request: &MaydayRequest,
+        hold: Option<&Hold>,
+    ) -> Result<MaydayReport, EngineError> {
         let revisions = self.revisions(&request.release, &request.namespace).await?;
         let mut report = MaydayReport {
-            revisions: revisions.len(),
+            existed: !revisions.is_empty() || hold.is_some_and(Hold::was_interrupted),
             ..MaydayReport::default()
         };
-        let previous: Vec<Stages> = revisions
-            .iter()
-            .map(|revision| revision.stages.clone())
-            .collect();
+        let recorded = revisions.iter().map(|revision| &revision.stages);
+        let previous: Vec<Stages> = recorded.chain(hold.map(Hold::leftover)).cloned().collect();
         let plan = plan::plan(Stages::default(), &previous, request.prune);
         let us = Owner::new(&request.namespace, &request.release);
         let removed = self

@@ -41,6 +41,14 @@ impl AppliedChildren {
             && matches!(latest, Latest::Present(shown) if shown.undisturbed(&applied.fingerprint))
     }
 
+    /// Whether this very object was sent last.
+    pub fn was_sent(&self, reference: &ResourceRef, sent: &str) -> bool {
+        let children = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        children
+            .get(reference)
+            .is_some_and(|applied| applied.sent == sent)
+    }
+
     /// Remembers what was applied.
     pub fn insert(&self, reference: ResourceRef, applied: Applied) {
         self.0

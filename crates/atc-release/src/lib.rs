@@ -7,8 +7,10 @@
 //! - [`decorate`]: marks, target namespace, owner references.
 //! - [`ownership`]: whose is a live object, and may we take it.
 //! - [`history`]: revisions and the Secrets that keep them; which is active, what is pinned.
+//! - [`intent`]: what a takeoff under way may have made, and who is at it.
 //! - [`plan`]: what to apply, prune and orphan.
 //! - [`cluster`]: the only part that talks to a cluster, and performs all that.
+//! - [`managed_fields`]: whose are the fields of a live object, and how they become ours.
 //! - [`readiness`]: is a live object ready, and what does that rest on.
 //! - [`drift`]: objects as text and as diffs.
 
@@ -17,6 +19,8 @@ pub mod decorate;
 pub mod desired;
 pub mod drift;
 pub mod history;
+pub mod intent;
+pub mod managed_fields;
 pub mod object;
 pub mod ownership;
 pub mod plan;

@@ -48,6 +48,8 @@ const PURE: &[&str] = &[
     "crates/atc-release/src/desired.rs",
     "crates/atc-release/src/drift.rs",
     "crates/atc-release/src/history.rs",
+    "crates/atc-release/src/intent.rs",
+    "crates/atc-release/src/managed_fields.rs",
     "crates/atc-release/src/object.rs",
     "crates/atc-release/src/ownership.rs",
     "crates/atc-release/src/plan.rs",

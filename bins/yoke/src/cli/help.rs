@@ -16,6 +16,17 @@ Examples:
   yoke takeoff web < resources.yaml
   yoke takeoff -diff-only web https://flights.example.dev/web.wasm";
 
+/// Of `descent`.
+pub(super) const DESCENT: &str = "\
+Examples:
+  yoke blackbox web                the revisions there are
+  yoke descent -wait 1m web 2      back to the second";
+
+/// Of `unlatch`.
+pub(super) const UNLATCH: &str = "\
+Example:
+  yoke unlatch -namespace team web";
+
 /// Of `mayday`.
 pub(super) const MAYDAY: &str = "\
 Example:

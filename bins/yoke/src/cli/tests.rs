@@ -60,6 +60,19 @@ fn defaults() {
 }
 
 #[test]
+fn defaults_of_descent() {
+    for verb in ["descent", "down", "restore"] {
+        let Command::Descent(d) = typed(&format!("{verb} r 7")).expect("parses").command else {
+            panic!("{verb}")
+        };
+        assert_eq!((d.release.as_str(), d.revision), ("r", 7));
+        assert!(!(d.lock || d.remove_all || d.remove_crds || d.remove_namespaces));
+        assert!(d.namespace.is_none() && d.wait.is_zero());
+        assert_eq!(d.poll.positive(), Some(Duration::from_secs(5)));
+    }
+}
+
+#[test]
 fn values_reach_their_fields() {
     let t = takeoff(
         "-timeout -1s -history-cap -1 -context -2 r f.wasm -resource-access a,b -resource-access=c -- -x --y=z",
@@ -179,6 +192,13 @@ fn codes() {
         ("version -output xml", 2, "xml"),
         ("completion", 1, "SHELL"),
         ("completion csh", 1, "csh"),
+        ("descent", 1, "RELEASE"),
+        ("descent r", 1, "REVISION"),
+        ("descent r x", 1, "x"),
+        ("descent r -1", 2, "-1"),
+        ("down -no-such-flag r 1", 2, "--no-such-flag"),
+        ("unlatch", 1, "RELEASE"),
+        ("unlock r extra", 1, "extra"),
         ("takeoff r f extra", 1, "extra"),
         ("fly", 1, "fly"),
         ("", 1, "Usage"),

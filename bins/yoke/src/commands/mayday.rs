@@ -3,12 +3,18 @@
 use atc_engine::release::plan::PruneOptions;
 use atc_engine::{Engine, EngineOptions, MaydayRequest};
 
+use super::exclusive::{self, Scope};
 use crate::cli::{Global, Mayday};
 use crate::connect::{self, Need};
-use crate::render;
+use crate::interrupt::Interrupt;
+use crate::{holder, render};
 
 /// Removes it. A release that does not exist is a warning.
-pub(crate) async fn run(global: &Global, args: &Mayday) -> anyhow::Result<()> {
+pub(super) async fn run(
+    global: &Global,
+    args: &Mayday,
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
     super::check_release(&args.release)?;
     let connection = connect::connect(global, args.namespace.as_deref(), Need::Cluster).await?;
     let engine = Engine::new(connection.cluster, EngineOptions::default())?;
@@ -20,10 +26,18 @@ pub(crate) async fn run(global: &Global, args: &Mayday) -> anyhow::Result<()> {
             namespaces: args.remove_namespaces || args.remove_all,
         },
         owner_uid: None,
+        hold: Some(holder::request("mayday", interrupt)),
     };
-    let report = engine.mayday(&request).await?;
+    let scope = Scope {
+        verb: "mayday",
+        release: &request.release,
+        namespace: &request.namespace,
+        lock: false,
+    };
+    let work = async { Ok(engine.mayday(&request).await?) };
+    let report = exclusive::run(engine.cluster(), interrupt, &scope, work).await?;
     let release = super::named(&args.release, &connection.namespace);
-    if report.revisions == 0 {
+    if !report.existed {
         render::warning(format!("{release} does not exist: nothing to remove"));
         return Ok(());
     }

@@ -3,7 +3,7 @@
 mod flight;
 mod namespace;
 mod out;
-mod ready;
+pub(super) mod ready;
 
 use std::time::Instant;
 
@@ -19,14 +19,20 @@ use atc_engine::release::object::Stages;
 use atc_engine::release::plan::PruneOptions;
 use atc_engine::{DryRun, Engine, EngineError, EngineOptions, Memory, Report, TakeoffRequest};
 
+use super::exclusive::{self, Scope};
 use crate::cli::{Global, Takeoff, given};
 use crate::connect::{self, Need};
+use crate::interrupt::Interrupt;
 use crate::progress::Show;
-use crate::{output, render};
+use crate::{holder, output, render};
 use flight::Printed;
 
 /// Does it, up to where the flags say to stop.
-pub(crate) async fn run(global: &Global, args: &Takeoff) -> anyhow::Result<()> {
+pub(super) async fn run(
+    global: &Global,
+    args: &Takeoff,
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
     check(args)?;
     let out = given(args.out.as_ref());
     let shows_only = args.stdout || out.is_some();
@@ -83,22 +89,35 @@ pub(crate) async fn run(global: &Global, args: &Takeoff) -> anyhow::Result<()> {
     if args.load_custom_readiness && !args.dry {
         engine.load_readiness(&namespace).await?;
     }
-    let show = Show::new();
-    let started = Instant::now();
-    let request = request(args, &namespace, &printed, decoration);
-    let mut report = engine
-        .takeoff(&request, &prepared, &mut Memory::default(), &show)
-        .await?;
-    show.end();
-    tracing::debug!(elapsed_ms = started.elapsed().as_millis(), "takeoff");
-    tell(args, &namespace, &prepared.stages, &report);
-    match args.wait.positive() {
-        Some(limit) if !args.dry => {
-            let (stages, children) = (&prepared.stages, &mut report.children);
-            ready::wait(&engine, &namespace, stages, children, limit, &show).await
+    let request = TakeoffRequest {
+        hold: Some(holder::request("takeoff", interrupt)),
+        ..request(args, &namespace, &printed, decoration)
+    };
+    let scope = Scope {
+        verb: "takeoff",
+        release: &args.release,
+        namespace: &namespace,
+        lock: args.lock && !args.dry,
+    };
+    let work = async {
+        let show = Show::new();
+        let started = Instant::now();
+        let mut report = engine
+            .takeoff(&request, &prepared, &mut Memory::default(), &show)
+            .await?;
+        show.end();
+        tracing::debug!(elapsed_ms = started.elapsed().as_millis(), "takeoff");
+        tell(args, &namespace, &prepared.stages, &report);
+        match args.wait.positive() {
+            Some(limit) if !args.dry => {
+                let (stages, children) = (&prepared.stages, &mut report.children);
+                let waiting = ready::wait(&engine, &namespace, stages, children, limit, &show);
+                interrupt.or_drop(waiting).await
+            }
+            _ => Ok(()),
         }
-        _ => Ok(()),
-    }
+    };
+    exclusive::run(engine.cluster(), interrupt, &scope, work).await
 }
 
 /// What is said of resources that cannot be read: where they came from.
@@ -112,10 +131,7 @@ fn unreadable(args: &Takeoff) -> &'static str {
 /// Refuses what cannot be meant, and what this version lacks.
 fn check(args: &Takeoff) -> anyhow::Result<()> {
     super::check_release(&args.release)?;
-    for (given, flag) in [
-        (args.lock, "-lock"),
-        (given(args.verify.as_ref()).is_some(), "-verify"),
-    ] {
+    for (given, flag) in [(given(args.verify.as_ref()).is_some(), "-verify")] {
         if given {
             bail!("{flag} is not part of this version yet");
         }
@@ -166,6 +182,7 @@ fn request(
         history_cap: usize::try_from(args.history_cap)
             .ok()
             .filter(|cap| *cap > 0),
+        hold: None,
     }
 }
 
@@ -200,7 +217,7 @@ fn tell(args: &Takeoff, namespace: &str, stages: &Stages, report: &Report) {
     if args.dry {
         if !report.unjudged.is_empty() {
             render::warning(format!(
-                "the API server could not judge {}: kind or namespace come with the same output",
+                "the API server could not judge {}: kind or namespace come with the same output, or entries of others must go first",
                 render::names(&report.unjudged)
             ));
         }
@@ -215,6 +232,10 @@ fn tell(args: &Takeoff, namespace: &str, stages: &Stages, report: &Report) {
         render::message(format!(
             "{release} took off: {resources} applied{pruned}{}",
             super::let_go(&report.orphaned)
+        ));
+    } else if report.written.is_empty() {
+        render::warning(format!(
+            "{release} is as it was: {resources}, none of them changed; no new revision"
         ));
     } else {
         render::warning(format!(

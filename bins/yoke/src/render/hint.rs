@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use atc_engine::EngineError;
-use atc_engine::release::cluster::{ClusterError, ErrorKind, RevisionError, WaitError};
+use atc_engine::release::cluster::{ClusterError, ErrorKind, LockError, RevisionError, WaitError};
 
 /// An error that knows what may help.
 #[derive(Debug)]
@@ -48,8 +48,10 @@ pub(super) fn hints(error: &anyhow::Error) -> Vec<String> {
     for cause in error.chain() {
         if let Some(cause) = cause.downcast_ref::<Hinted>() {
             hints.push(cause.hint.clone());
+        } else if is_held(cause) {
+            hints.push(HELD.to_owned());
         } else if let Some(cause) = cluster_error(cause) {
-            hints.extend(of_kind(cause.kind()).map(str::to_owned));
+            hints.extend(of_cluster(cause).map(str::to_owned));
         } else if let Some(EngineError::Refused { step, failures, .. }) =
             cause.downcast_ref::<EngineError>()
         {
@@ -66,12 +68,27 @@ pub(super) fn hints(error: &anyhow::Error) -> Vec<String> {
     hints
 }
 
+/// What may help where somebody else is at the release.
+const HELD: &str = "wait until it has ended; if it hangs, or its machine is gone, `yoke unlatch RELEASE` frees the release";
+/// What may help where a namespace is missing.
+const CREATE_NAMESPACE: &str = "-create-namespace creates the namespace of the release; other namespaces can stand in \
+                                an earlier stage";
+
+fn is_held(cause: &(dyn Error + 'static)) -> bool {
+    let engine = cause.downcast_ref::<EngineError>();
+    let lock = cause.downcast_ref::<LockError>();
+    matches!(engine, Some(EngineError::Held { .. })) || matches!(lock, Some(LockError::Held { .. }))
+}
+
 /// What the cluster said, in whatever it was handed up to us.
 fn cluster_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a ClusterError> {
     if let Some(error) = cause.downcast_ref::<ClusterError>() {
         return Some(error);
     }
     if let Some(error) = cause.downcast_ref::<Box<ClusterError>>() {
+        return Some(error);
+    }
+    if let Some(LockError::Cluster(error)) = cause.downcast_ref::<LockError>() {
         return Some(error);
     }
     let record = cause
@@ -82,6 +99,14 @@ fn cluster_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a ClusterErro
             Some(error)
         }
         _ => None,
+    }
+}
+
+fn of_cluster(error: &ClusterError) -> Option<&'static str> {
+    let refusal = error.refusal();
+    match refusal.and_then(|refusal| refusal.missing_namespace()) {
+        Some(_) => Some(CREATE_NAMESPACE),
+        None => of_kind(error.kind()),
     }
 }
 
@@ -107,9 +132,7 @@ fn of_refusal(step: &str, failure: &str) -> Option<&'static str> {
         return of_kind(ErrorKind::Conflict);
     }
     if failure.contains("namespaces \"") && failure.contains("not found") {
-        return Some(
-            "-create-namespace creates the namespace of the release; other namespaces can stand in an earlier stage",
-        );
+        return Some(CREATE_NAMESPACE);
     }
     None
 }

@@ -10,11 +10,13 @@ fn help_goes_to_stdout() {
         &["--help"],
         &["takeoff", "-h"],
         &["takeoff", "r", "-help"],
+        &["descent", "-h"],
         &["mayday", "-h"],
         &["blackbox", "-h"],
         &["drift", "-h"],
         &["completion", "-h"],
         &["man", "-h"],
+        &["unlatch", "-h"],
         &["version", "-h"],
     ] {
         let ran = home.yoke(args);
@@ -35,7 +37,7 @@ fn wrong_use() {
         .failed(1, &["name of the release is empty"]);
     home.yoke(&["fly"]).failed(1, &["fly"]);
     home.yoke(&[]).failed(1, &["Usage: yoke"]);
-    home.yoke(&["descent", "r", "1"])
+    home.yoke(&["blackbox", "r", "1"])
         .failed(2, &["not part of this version yet"]);
     home.yoke(&["takeoff", "-dry", "-skip-dry-run", "r"])
         .failed(1, &["-skip-dry-run"]);
@@ -49,7 +51,11 @@ fn wrong_use() {
         .failed(1, &["\"x\" is no id"]);
     home.yoke(&["man", "fly"]).failed(1, &["\"fly\""]);
     home.yoke(&["completion", "csh"]).failed(1, &["csh"]);
-    for flag in ["-lock", "-verify=k", "-load-custom-readiness"] {
+    home.yoke(&["descent", "", "1"])
+        .failed(1, &["name of the release is empty"]);
+    home.yoke(&["unlatch", ""])
+        .failed(1, &["name of the release is empty"]);
+    for flag in ["-verify=k"] {
         home.yoke(&["takeoff", flag, "-stdout", "r"])
             .failed(1, &["not part of this version yet"]);
     }

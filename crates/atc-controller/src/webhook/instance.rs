@@ -23,6 +23,9 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
     {
         return Decision::Allow;
     }
+    if !object["metadata"].is_object() {
+        return Decision::invalid("the object to review is none: it has no metadata");
+    }
     let Some((kind, setup)) = control
         .kinds
         .get(airway)

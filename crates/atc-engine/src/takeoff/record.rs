@@ -1,6 +1,6 @@
-//! The record of a takeoff: what is stored before the first apply, what becomes the active revision, what is dropped.
+//! The record of a takeoff: what is written down before the first apply, what becomes the active revision, what is dropped.
 //!
-//! While a takeoff is on, its revisions name every object that may exist: whoever is killed loses none.
+//! While a takeoff is on, its revisions and its intent name every object that may exist: whoever is killed loses none.
 
 use std::collections::HashSet;
 
@@ -9,18 +9,22 @@ use atc_release::history::{self, Head, NEVER_ACTIVE, Revision};
 use atc_release::object::{Object, Stages};
 use atc_release::ownership::Owner;
 use atc_release::plan;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::TakeoffRequest;
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::hold::Hold;
 use crate::memory::Memory;
 
 /// Records of takeoffs that did not finish, beyond which a new one first tidies up after them. Each may take 1 MiB of
 /// the cluster's store.
 const UNFINISHED_MAX: usize = 4;
+/// The smallest step of the times in a record.
+const NANOSECOND: SignedDuration = SignedDuration::from_nanos(1);
 
 impl Engine {
+    /// The revisions, unless they are known.
     pub(super) async fn read_revisions(
         &self,
         request: &TakeoffRequest,
@@ -64,7 +68,7 @@ impl Engine {
             &request.namespace,
             stages.clone(),
             rand::random(),
-            now(),
+            moment(revisions),
         );
         revision.head.source_url.clone_from(&request.source_url);
         revision
@@ -131,12 +135,31 @@ impl Engine {
         Ok(())
     }
 
-    /// Records a revision that is not active yet, unless it is there from an earlier try.
-    pub(super) async fn store(
+    /// Sees to it that every object is named in the cluster before it is made: by the intent where there is one, else by
+    /// the revision. Gives what is still to be recorded.
+    pub(super) async fn announce(
         &self,
-        mut revision: Revision,
+        stages: &Stages,
+        draft: Option<Revision>,
         memory: &mut Memory,
-    ) -> Result<(), EngineError> {
+        hold: Option<&Hold>,
+    ) -> Result<Option<Revision>, EngineError> {
+        let known = is_covered(stages, memory.history());
+        if let Some(hold) = hold {
+            hold.begin(stages, known).await?;
+            return Ok(draft);
+        }
+        match draft {
+            Some(revision) if !known => {
+                self.store(revision, memory).await?;
+                Ok(None)
+            }
+            draft => Ok(draft),
+        }
+    }
+
+    /// Records a revision that is not active yet, unless it is there from an earlier try.
+    async fn store(&self, mut revision: Revision, memory: &mut Memory) -> Result<(), EngineError> {
         if revision.head.uid.is_some() {
             return Ok(());
         }
@@ -173,29 +196,43 @@ impl Engine {
         draft: Option<Revision>,
         memory: &mut Memory,
     ) -> Result<(), EngineError> {
-        if let Some(mut revision) = draft {
-            revision.head.active_at = now();
+        if let Some(mut revision) = draft
+            && revision.head.uid.is_none()
+        {
+            revision.head.active_at = moment(memory.history());
             return self.create(revision, memory).await;
         }
         if history::active(memory.history()).is_some_and(|active| active.stages.same_as(stages)) {
             return Ok(());
         }
-        let Some(mut known) = memory.revisions.take() else {
-            return Ok(());
-        };
-        let now = now();
-        if let Some(revision) = known
-            .iter_mut()
+        let unfinished = memory
+            .history()
+            .iter()
             .find(|r| r.head.active_at == NEVER_ACTIVE && r.stages.same_as(stages))
-        {
-            revision.head = self
-                .cluster()
-                .activate_revision(&revision.head, now)
-                .await
-                .map_err(|source| EngineError::record(&request.release, source))?;
+            .map(|revision| revision.head.clone());
+        match unfinished {
+            Some(head) => self.activate(&request.release, &head, memory).await,
+            None => Ok(()),
         }
-        tracing::trace!(release = request.release, "revision is active");
-        memory.revisions = Some(known);
+    }
+
+    /// Makes a recorded revision the active one.
+    pub(crate) async fn activate(
+        &self,
+        release: &str,
+        head: &Head,
+        memory: &mut Memory,
+    ) -> Result<(), EngineError> {
+        let activated = self
+            .cluster()
+            .activate_revision(head, moment(memory.history()))
+            .await
+            .map_err(|source| EngineError::record(release, source))?;
+        tracing::trace!(release, "revision is active");
+        let known = memory.revisions.iter_mut().flatten();
+        for revision in known.filter(|revision| revision.head.secret == head.secret) {
+            revision.head = activated.clone();
+        }
         Ok(())
     }
 
@@ -231,6 +268,12 @@ pub(super) fn is_covered(stages: &Stages, revisions: &[Revision]) -> bool {
         .all(|object| known.contains(&object.reference()))
 }
 
-fn now() -> Timestamp {
-    jiff::Timestamp::now()
+/// Now, but later than anything that was recorded: by another clock, perhaps. What comes last is the active one.
+fn moment(revisions: &[Revision]) -> Timestamp {
+    let latest = revisions
+        .iter()
+        .map(|revision| revision.head.created_at.max(revision.head.active_at))
+        .max();
+    let next = latest.and_then(|latest| latest.checked_add(NANOSECOND).ok());
+    Timestamp::now().max(next.unwrap_or(Timestamp::MIN))
 }

@@ -43,6 +43,13 @@ pub struct ApplyOptions {
     pub expect: Expect,
     /// Another field manager than the cluster's own.
     pub manager: Option<String>,
+    /// The object is new to the release. If it exists, fields that client-side apply set are ours from now on, so that
+    /// those which we do not want go.
+    pub adopt: bool,
+    /// With `force`: the object as it was applied before. Entries of its lists that others replaced (a port that got
+    /// another number) are taken out again, at the cost of one look at its metadata. Where the server refuses to have both,
+    /// that is done without this, too.
+    pub recorded: Option<Object>,
 }
 
 /// What an apply came to.
@@ -83,21 +90,50 @@ impl Cluster {
     ) -> Result<Applied, ClusterError> {
         let (api_version, kind) = (object.api_version(), object.kind());
         let mapping = self.mapping(api_version, kind).await?;
-        match self.apply_mapped(&mapping, object, options).await {
+        match self.apply_healing(&mapping, object, options).await {
             // What we knew of the kind may have proved wrong: its CRD came back with another plural or scope.
             Err(error) if error.kind() == ErrorKind::NoSuchKind => {
                 let anew = self.mapping(api_version, kind).await?;
                 if anew == mapping {
                     Err(error)
                 } else {
-                    self.apply_mapped(&anew, object, options).await
+                    self.apply_healing(&anew, object, options).await
                 }
             }
             other => other,
         }
     }
 
-    async fn apply_mapped(
+    /// Applies, and takes over what would stand in the way of it.
+    async fn apply_healing(
+        &self,
+        mapping: &Mapping,
+        object: &Object,
+        options: &ApplyOptions,
+    ) -> Result<Applied, ClusterError> {
+        if options.dry_run {
+            return self.apply_mapped(mapping, object, options).await;
+        }
+        if let Some(recorded) = options.recorded.as_ref().filter(|_| options.force) {
+            self.reclaim(mapping, object, options, Some(recorded))
+                .await?;
+        }
+        let mut applied = self.apply_mapped(mapping, object, options).await;
+        if let Err(error) = &applied
+            && options.force
+            && error.kind() == ErrorKind::Invalid
+            && self.reclaim(mapping, object, options, None).await?
+        {
+            applied = self.apply_mapped(mapping, object, options).await;
+        }
+        let applied = applied?;
+        if options.adopt && !applied.created {
+            return self.adopt(mapping, object, options, applied).await;
+        }
+        Ok(applied)
+    }
+
+    pub(super) async fn apply_mapped(
         &self,
         mapping: &Mapping,
         object: &Object,
@@ -127,17 +163,18 @@ impl Cluster {
         })
     }
 
+    pub(super) fn manager<'a>(&'a self, options: &'a ApplyOptions) -> &'a str {
+        let own = &self.inner.options.field_manager;
+        options.manager.as_deref().unwrap_or(own)
+    }
+
     fn apply_call(
         &self,
         mapping: &Mapping,
         object: &Object,
         options: &ApplyOptions,
     ) -> Result<Call, ClusterError> {
-        let manager = options
-            .manager
-            .as_deref()
-            .unwrap_or(&self.inner.options.field_manager);
-        let mut query = format!("fieldManager={}", encode(manager));
+        let mut query = format!("fieldManager={}", encode(self.manager(options)));
         if options.force && options.expect != Expect::Absent {
             query.push_str("&force=true");
         }

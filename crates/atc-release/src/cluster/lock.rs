@@ -1,19 +1,30 @@
-//! The lock of a release: a Secret whose creation is the taking of it. Opt-in; a lock left behind is removed by hand.
+//! The lock of a release: a Secret whose creation is the taking of it, as the existing tool has it. Opt-in.
+//!
+//! Ours says when its holder last renewed it, and counts for [`LOCK_LIFE`] after that. A lock of the existing tool says
+//! nothing of the kind: left behind, it is removed by hand.
+
+use std::time::Duration;
 
 use atc_api::names;
 use http::Method;
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::delete::Propagation;
 use super::mapping::encode;
 use super::read::LiveMeta;
-use super::request::{Call, JSON};
+use super::request::{Call, JSON, MERGE_PATCH};
 use super::revisions::secrets;
 use super::{Cluster, ClusterError, ErrorKind};
 use crate::history::{is_label_value, lock_name, release_label};
 
 /// Tries to take a lock that is gone each time one looks who has it.
 const MAX_TRIES: u32 = 3;
+/// How long a lock counts that its holder does not renew. 5 min: two clocks are compared here, and machines whose clocks
+/// differ by more have other troubles. Whoever is wrong about it still meets the claim of the release's intent.
+pub const LOCK_LIFE: Duration = Duration::from_mins(5);
+/// How often a holder renews its lock. 1 min: several may fail before the lock runs out.
+pub const LOCK_RENEWAL: Duration = Duration::from_mins(1);
 
 /// A lock that is held. It stays until [`Cluster::unlock`] is called: dropping it does nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +62,7 @@ pub enum LockError {
 }
 
 impl Cluster {
-    /// Takes the lock of a release. `who` is told to whoever comes next.
+    /// Takes the lock of a release. `who` is told to whoever comes next. A lock that ran out is taken over.
     ///
     /// # Errors
     /// [`LockError::Held`] at once when it is taken: there is no waiting.
@@ -70,7 +81,10 @@ impl Cluster {
             "metadata": {
                 "name": secret, "namespace": namespace,
                 "labels": { names::LABEL_KIND: names::KIND_LOCK, names::LABEL_RELEASE: label },
-                "annotations": { names::ANNOTATION_HOLDER: who, names::ANNOTATION_RELEASE_NAME: release, names::ANNOTATION_LOCK: mark },
+                "annotations": {
+                    names::ANNOTATION_HOLDER: who, names::ANNOTATION_RELEASE_NAME: release, names::ANNOTATION_LOCK: mark,
+                    names::ANNOTATION_RENEWED_AT: Timestamp::now().to_string(),
+                },
             },
         });
         let query = format!("fieldManager={}", encode(&self.options().field_manager));
@@ -90,6 +104,25 @@ impl Cluster {
                 Some(live) if live.annotation(names::ANNOTATION_LOCK) == Some(&mark) => {
                     return Ok(held(&live));
                 }
+                Some(live) if tries < MAX_TRIES && has_run_out(&live, Timestamp::now()) => {
+                    tries += 1;
+                    let gone = self
+                        .delete(
+                            &secrets(),
+                            namespace,
+                            &secret,
+                            live.uid(),
+                            Some(live.resource_version()),
+                            Propagation::Background,
+                        )
+                        .await;
+                    // Renewed in this very moment: then it is looked at again.
+                    if let Err(error) = gone
+                        && error.kind() != ErrorKind::Stale
+                    {
+                        return Err(error.into());
+                    }
+                }
                 Some(live) => {
                     return Err(LockError::Held {
                         release: release.to_owned(),
@@ -99,6 +132,27 @@ impl Cluster {
                 None if tries < MAX_TRIES => tries += 1,
                 None => return Err(error.into()),
             }
+        }
+    }
+
+    /// Says that the holder of a lock is still there. False when the lock is not there any more.
+    pub async fn renew_lock(&self, lock: &Lock) -> Result<bool, ClusterError> {
+        let patch = json!({ "metadata": {
+            "uid": lock.uid,
+            "annotations": { names::ANNOTATION_RENEWED_AT: Timestamp::now().to_string() },
+        } });
+        let query = format!("fieldManager={}", encode(&self.options().field_manager));
+        let (namespace, secret) = (&lock.namespace, &lock.secret);
+        let call = Call::object("renew", Method::PATCH, &secrets(), namespace, secret, "")?;
+        match self
+            .call(&call.query(&query).body(MERGE_PATCH, &patch))
+            .await
+        {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Stale) => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -152,5 +206,43 @@ fn holder(live: &LiveMeta) -> Holder {
             .unwrap_or_default()
             .to_owned(),
         since: since.to_owned(),
+    }
+}
+
+/// Whether a lock of ours was not renewed for so long that its holder must be gone.
+fn has_run_out(live: &LiveMeta, now: Timestamp) -> bool {
+    let renewed = live.annotation(names::ANNOTATION_RENEWED_AT);
+    let renewed = renewed.and_then(|text| text.parse::<Timestamp>().ok());
+    renewed.is_some_and(|renewed| {
+        now.duration_since(renewed).unsigned_abs() > LOCK_LIFE && now > renewed
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_of_ours_runs_out_and_one_of_the_existing_tool_does_not() {
+        let check = |annotations: serde_json::Value, expect: bool| {
+            let now: Timestamp = "2026-01-01T12:00:00Z".parse().expect("a time");
+            let live = LiveMeta::of(&json!({ "metadata": { "annotations": annotations } }));
+            assert_eq!(has_run_out(&live, now), expect, "{annotations}");
+        };
+        check(json!({}), false);
+        check(
+            json!({ "atc.yoke.cd/renewed-at": "2026-01-01T11:54:59Z" }),
+            true,
+        );
+        check(
+            json!({ "atc.yoke.cd/renewed-at": "2026-01-01T11:55:00Z" }),
+            false,
+        );
+        // Written by a clock that is ahead of ours.
+        check(
+            json!({ "atc.yoke.cd/renewed-at": "2026-01-01T13:00:00Z" }),
+            false,
+        );
+        check(json!({ "atc.yoke.cd/renewed-at": "soon" }), false);
     }
 }

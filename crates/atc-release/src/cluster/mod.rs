@@ -6,9 +6,11 @@
 //! - [`mapping`], [`discovery`]: from a kind to its URL, one request per group-version, remembered.
 //! - [`read`]: get, list, metadata alone.
 //! - [`apply`], [`stages`]: server-side apply of one object, of a stage, dry run of all stages.
+//! - [`fields`]: fields of others that become ours.
 //! - [`delete`], [`prune`]: delete, orphan, remove stage by stage.
 //! - [`status`]: status, finalizers and owner references of a custom resource.
-//! - [`revisions`], [`find`], [`lock`]: the release's history in Secrets, the releases that there are, a release's lock.
+//! - [`revisions`], [`find`], [`intent`], [`lock`]: the release's history in Secrets, the releases that there are, what
+//!   is under way, a release's lock.
 //! - [`compare`]: recorded objects against live ones, and back to the record.
 //! - [`judge`], `explain`: read a live object and say whether it is ready; why not, by its Pods and events.
 //! - [`wait`], [`wait_ready`]: until gone, until a CRD is served, until ready.
@@ -27,7 +29,9 @@ pub mod delete;
 pub mod discovery;
 pub mod error;
 mod explain;
+mod fields;
 pub mod find;
+pub mod intent;
 pub mod judge;
 pub mod lock;
 pub mod mapping;
@@ -49,7 +53,7 @@ pub use discovery::ScopeSnapshot;
 pub use error::{ClusterError, ClusterErrors, ErrorKind, all};
 pub use find::{Found, Unreadable};
 pub use judge::{Judged, NoRules, Rules};
-pub use lock::{Holder, Lock, LockError};
+pub use lock::{Holder, LOCK_LIFE, LOCK_RENEWAL, Lock, LockError};
 pub use mapping::Mapping;
 pub use prune::{PRUNE_LIMIT, Pruned};
 pub use read::{LiveMeta, PAGE};

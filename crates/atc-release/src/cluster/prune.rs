@@ -6,6 +6,7 @@ use futures::FutureExt;
 
 use super::delete::{Deleted, Orphaned, Propagation};
 use super::mapping::Mapping;
+use super::read::LiveMeta;
 use super::wait::Going;
 use super::{Cluster, ClusterError, ErrorKind};
 use crate::ownership::{Owner, owner_of};
@@ -159,6 +160,19 @@ impl Cluster {
                 Err(error) if error.kind() == ErrorKind::Stale && tries < MAX_TRIES => tries += 1,
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// The metadata of a recorded object as it lives; `None` where there is no such object, or no such kind any more.
+    pub async fn live_item(&self, item: &PruneItem) -> Result<Option<LiveMeta>, ClusterError> {
+        let look = async {
+            let mapping = self.recorded_mapping(item).await?;
+            let (namespace, name) = (&item.target.namespace, &item.target.name);
+            self.metadata(&mapping, namespace, name).await
+        };
+        match look.await {
+            Err(error) if error.kind() == ErrorKind::NoSuchKind => Ok(None),
+            other => other,
         }
     }
 

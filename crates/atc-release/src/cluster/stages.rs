@@ -14,7 +14,8 @@ use crate::object::Object;
 pub enum Preview {
     /// It would be applied, to this.
     Accepted(Applied),
-    /// It cannot be judged yet: its namespace or its kind comes with the same output. Why, in words.
+    /// It cannot be judged yet: its namespace or its kind comes with the same output, or entries of others must go first.
+    /// Why, in words.
     Unjudged(String),
     /// It would be refused.
     Refused(ClusterError),
@@ -78,6 +79,15 @@ impl Cluster {
             async move {
                 match self.apply(object, &options).await {
                     Ok(applied) => Preview::Accepted(applied),
+                    Err(error) if options.force && error.kind() == ErrorKind::Invalid => {
+                        match self.could_reclaim(object, &options).await {
+                            Ok(true) => Preview::Unjudged(
+                                "entries of its lists that others replaced are taken out first"
+                                    .to_owned(),
+                            ),
+                            _ => Preview::Refused(error),
+                        }
+                    }
                     Err(error) => coming.judge(object, error),
                 }
             }

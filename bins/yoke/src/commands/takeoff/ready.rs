@@ -14,7 +14,7 @@ const HINT: &str = "the release is recorded as it is: mend the cause and take of
                     revision with descent";
 
 /// Waits, at most `limit`. `children` are all resources as they were judged when they were applied.
-pub(super) async fn wait(
+pub(in crate::commands) async fn wait(
     engine: &Engine,
     namespace: &str,
     stages: &Stages,

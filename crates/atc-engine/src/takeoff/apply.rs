@@ -1,0 +1,218 @@
+//! The applies of a takeoff: stage by stage, each ready before the next.
+
+use std::collections::{HashMap, HashSet};
+
+use atc_api::ResourceRef;
+use atc_release::cluster::{ApplyOptions, Expect};
+use atc_release::history::{NEVER_ACTIVE, Revision};
+use atc_release::object::{Object, Stages};
+use atc_watch::{Fingerprint, Target};
+
+use super::{Report, TakeoffRequest};
+use crate::children::Child;
+use crate::engine::Engine;
+use crate::error::{EngineError, chain};
+use crate::memory::{Applied, AppliedChildren, Memory};
+use crate::observer::{Observer, Progress};
+
+/// What the applies of a takeoff go by.
+pub(crate) struct Work<'a> {
+    /// What is to be sent.
+    pub(crate) due: &'a HashSet<ResourceRef>,
+    /// What the release had before, see [`former`].
+    pub(crate) former: &'a HashMap<ResourceRef, Object>,
+    /// What the applies must find.
+    pub(crate) expectations: &'a HashMap<ResourceRef, Expect>,
+    /// Children that were judged before.
+    pub(crate) known: &'a [Child],
+    /// Who is told.
+    pub(crate) observer: &'a dyn Observer,
+}
+
+impl Engine {
+    /// Applies what is due. After a failure nothing of what was applied counts as remembered.
+    pub(crate) async fn apply(
+        &self,
+        request: &TakeoffRequest,
+        stages: &Stages,
+        work: &Work<'_>,
+        memory: &mut Memory,
+        report: &mut Report,
+    ) -> Result<(), EngineError> {
+        let applied = self
+            .apply_stages(request, stages, work, memory, report)
+            .await;
+        if applied.is_err() {
+            memory.applied.clear();
+        }
+        applied
+    }
+
+    async fn apply_stages(
+        &self,
+        request: &TakeoffRequest,
+        stages: &Stages,
+        work: &Work<'_>,
+        memory: &mut Memory,
+        report: &mut Report,
+    ) -> Result<(), EngineError> {
+        let count = stages.len();
+        let sight = self.sight(&request.namespace, work.observer);
+        for (at, stage) in stages.iter().enumerate() {
+            let wanted = pick(stage, work.due);
+            work.observer.progress(Progress::Applying {
+                stage: at + 1,
+                stages: count,
+                objects: wanted.len(),
+            });
+            for object in &wanted {
+                let mapping = self
+                    .cluster()
+                    .mapping(object.api_version(), object.kind())
+                    .await;
+                // A kind that is not served is refused by the apply, with its words.
+                if let Ok(mapping) = mapping {
+                    work.observer.interest(&Target::new(
+                        object.reference(),
+                        &mapping.version,
+                        &mapping.plural,
+                    ));
+                }
+            }
+            let remembered = &memory.applied;
+            let options = |object: &Object| ApplyOptions {
+                force: request.force_conflicts,
+                adopt: !work.former.contains_key(&object.reference()),
+                recorded: work
+                    .former
+                    .get(&object.reference())
+                    .filter(|_| request.force_conflicts)
+                    .filter(|_| may_be_disturbed(request, remembered, object))
+                    .cloned(),
+                expect: work
+                    .expectations
+                    .get(&object.reference())
+                    .cloned()
+                    .unwrap_or_default(),
+                ..ApplyOptions::default()
+            };
+            let answers = self.cluster().apply_stage(&wanted, options).await;
+            let mut live = HashMap::new();
+            let mut failures = Vec::new();
+            for (object, answer) in wanted.iter().zip(answers) {
+                match answer {
+                    Ok(applied) => {
+                        let fingerprint = Fingerprint::of(&applied.live);
+                        memory.applied.insert(
+                            object.reference(),
+                            Applied {
+                                sent: object.hash(),
+                                fingerprint,
+                            },
+                        );
+                        report.written.push(object.reference());
+                        live.insert(object.reference(), applied.live);
+                    }
+                    Err(error) => failures.push(chain(&error)),
+                }
+            }
+            if !failures.is_empty() {
+                return Err(EngineError::Refused {
+                    step: "apply",
+                    failures,
+                });
+            }
+            let first = report.children.len();
+            for object in stage {
+                let live = live.remove(&object.reference());
+                let child = self.child(object, live, work.known, memory, &sight).await?;
+                report.children.push(child);
+            }
+            self.wait_served(&wanted).await?;
+            if at + 1 < count {
+                let limit = self.options().stage_wait;
+                let children = report.children.get_mut(first..).unwrap_or_default();
+                self.wait_ready(stage, children, &request.namespace, limit, work.observer)
+                    .await
+                    .map_err(|source| EngineError::Stage {
+                        stage: at + 1,
+                        stages: count,
+                        source: Box::new(source),
+                    })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the kinds that a stage defines are served, the last stage included: whoever makes an object of such a
+    /// kind next, in this takeoff or in another, finds it.
+    pub(crate) async fn wait_served(&self, stage: &[Object]) -> Result<(), EngineError> {
+        for crd in stage
+            .iter()
+            .filter(|object| object.kind() == "CustomResourceDefinition" && object.is_foundation())
+        {
+            let served = self
+                .cluster()
+                .wait_established(crd.name(), self.options().stage_wait)
+                .await;
+            served.map_err(|source| EngineError::Served {
+                source: Box::new(source),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Of these objects, those that some revision had which ever was active, as they were recorded last: what the release had
+/// before.
+pub(crate) fn former(
+    revisions: &[Revision],
+    wanted: &HashSet<ResourceRef>,
+) -> HashMap<ResourceRef, Object> {
+    let mut active: Vec<&Revision> = revisions
+        .iter()
+        .filter(|revision| revision.head.active_at != NEVER_ACTIVE)
+        .collect();
+    active.sort_by_key(|revision| std::cmp::Reverse(revision.head.active_at));
+    let mut former = HashMap::new();
+    for object in active.iter().flat_map(|revision| revision.stages.objects()) {
+        let reference = object.reference();
+        if wanted.contains(&reference) {
+            former.entry(reference).or_insert_with(|| object.clone());
+        }
+    }
+    former
+}
+
+/// Whether somebody may have changed it since we applied it. A command remembers nothing and looks; a controller knows, and
+/// one that has just started, which sends every child once, does not look at each before.
+fn may_be_disturbed(request: &TakeoffRequest, applied: &AppliedChildren, object: &Object) -> bool {
+    request.hold.is_some() || applied.was_sent(&object.reference(), &object.hash())
+}
+
+/// The objects that must be sent: changed since they were last sent, or disturbed since by others.
+pub(super) fn due(
+    stages: &Stages,
+    memory: &Memory,
+    observer: &dyn Observer,
+) -> HashSet<ResourceRef> {
+    let undisturbed = |object: &&Object| {
+        let reference = object.reference();
+        !memory
+            .applied
+            .is_undisturbed(&reference, &object.hash(), &observer.latest(&reference))
+    };
+    stages
+        .objects()
+        .filter(undisturbed)
+        .map(Object::reference)
+        .collect()
+}
+
+pub(super) fn pick(stage: &[Object], due: &HashSet<ResourceRef>) -> Vec<Object> {
+    stage
+        .iter()
+        .filter(|object| due.contains(&object.reference()))
+        .cloned()
+        .collect()
+}

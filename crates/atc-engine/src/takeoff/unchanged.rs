@@ -1,0 +1,126 @@
+//! Whether a takeoff would change anything at all: asked before the release is held, so that nothing is written for nothing.
+
+use atc_release::cluster::ApplyOptions;
+use atc_release::history;
+use atc_release::object::{Object, Stages};
+use atc_release::ownership::{Owner, may_prune};
+use atc_release::plan;
+use futures::future::{BoxFuture, join_all};
+use futures::{FutureExt, StreamExt, stream};
+
+use super::TakeoffRequest;
+use crate::engine::Engine;
+use crate::error::EngineError;
+
+/// Looks at objects at once; each holds one whole object.
+const LOOKS: usize = 8;
+
+impl Engine {
+    /// Whether the release is settled and as it is wanted: nobody works on it and nobody was interrupted, its active revision
+    /// says the same, every object is as an apply would leave it, nothing is left to remove.
+    ///
+    /// *Caveats*: false where it cannot be told. Whatever is wrong is said by the takeoff that follows.
+    pub(super) async fn is_settled(
+        &self,
+        request: &TakeoffRequest,
+        stages: &Stages,
+    ) -> Result<bool, EngineError> {
+        let (release, namespace) = (&request.release, &request.namespace);
+        let failed = |source| EngineError::record(release, source);
+        let cluster = self.cluster();
+        let heads = cluster
+            .revisions(release, namespace)
+            .await
+            .map_err(failed)?;
+        let Some(active) = history::active(&heads) else {
+            return Ok(false);
+        };
+        let cap = request.history_cap.and_then(|cap| i64::try_from(cap).ok());
+        if !history::beyond_cap(&heads, cap.unwrap_or_default()).is_empty()
+            || heads.iter().any(|head| head.old_form)
+        {
+            return Ok(false);
+        }
+        let active = cluster.revision(active).await.map_err(failed)?;
+        if !active.is_some_and(|active| active.stages.same_as(stages))
+            || cluster
+                .intent(release, namespace)
+                .await
+                .map_err(failed)?
+                .is_some()
+            || history::check_pin(&request.source_url, &request.source_checksum, &heads).is_err()
+        {
+            return Ok(false);
+        }
+        Ok(!self.is_anything_left(request, stages).await?
+            && self.is_everything_there(request, stages).await)
+    }
+
+    /// Whether an earlier revision has an object that is still ours and not wanted any more.
+    async fn is_anything_left(
+        &self,
+        request: &TakeoffRequest,
+        stages: &Stages,
+    ) -> Result<bool, EngineError> {
+        let revisions = self.revisions(&request.release, &request.namespace).await?;
+        let previous: Vec<Stages> = revisions
+            .into_iter()
+            .map(|revision| revision.stages)
+            .collect();
+        let plan = plan::plan(stages.clone(), &previous, request.prune);
+        let us = Owner::new(&request.namespace, &request.release);
+        let looks = plan
+            .prune
+            .iter()
+            .flatten()
+            .chain(&plan.orphan)
+            .map(|item| self.cluster().live_item(item));
+        let found = join_all(looks).await;
+        Ok(found.iter().any(|found| match found {
+            Ok(live) => live
+                .as_ref()
+                .is_some_and(|live| may_prune(live.value(), &us)),
+            Err(_) => true,
+        }))
+    }
+
+    /// Whether a dry run of every object answers with that very object, to the last field and its manager.
+    async fn is_everything_there(&self, request: &TakeoffRequest, stages: &Stages) -> bool {
+        let us = Owner::new(&request.namespace, &request.release);
+        let looks: Vec<BoxFuture<'_, bool>> = stages
+            .objects()
+            .map(|object| self.is_there(request, object, &us).boxed())
+            .collect();
+        let mut looks = stream::iter(looks).buffer_unordered(LOOKS);
+        while let Some(is_there) = looks.next().await {
+            if !is_there {
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn is_there(&self, request: &TakeoffRequest, object: &Object, us: &Owner) -> bool {
+        let cluster = self.cluster();
+        let Ok(mapping) = cluster.mapping(object.api_version(), object.kind()).await else {
+            return false;
+        };
+        let namespace = object.namespace().unwrap_or_default();
+        let Ok(Some(live)) = cluster.get(&mapping, namespace, object.name()).await else {
+            return false;
+        };
+        let is_going = !live["metadata"]["deletionTimestamp"].is_null();
+        if is_going || !may_prune(&live["metadata"], us) {
+            return false;
+        }
+        let options = ApplyOptions {
+            force: request.force_conflicts,
+            dry_run: true,
+            ..ApplyOptions::default()
+        };
+        cluster
+            .apply(object, &options)
+            .await
+            .is_ok_and(|applied| applied.live == live)
+    }
+}
