@@ -39,7 +39,7 @@ pub(super) async fn run(
         namespace: &request.namespace,
         lock: args.lock,
     };
-    let work = async {
+    let work = Box::pin(async {
         let report = engine.descend(&request).await?;
         tell(&request, &report);
         let Some(limit) = args.wait.positive() else {
@@ -47,7 +47,7 @@ pub(super) async fn run(
         };
         let waiting = ready::wait(engine.cluster(), args.poll, &report.stages, limit);
         interrupt.or_drop(waiting).await
-    };
+    });
     exclusive::run(engine.cluster(), interrupt, &scope, work).await
 }
 

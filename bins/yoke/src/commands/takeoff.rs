@@ -89,7 +89,7 @@ pub(super) async fn run(
         namespace: &namespace,
         lock: args.lock && !args.dry,
     };
-    let work = async {
+    let work = Box::pin(async {
         let started = Instant::now();
         let report = engine
             .takeoff(&request, &prepared, &mut Memory::default(), &NoObserver)
@@ -104,7 +104,7 @@ pub(super) async fn run(
             }
             _ => Ok(()),
         }
-    };
+    });
     exclusive::run(engine.cluster(), interrupt, &scope, work).await
 }
 
