@@ -62,6 +62,8 @@ async fn entries_that_were_given_other_keys_are_put_right_r35() {
     let edit = async |path: &str, place: &str, key: &str| {
         let mut live = world.get(path).await.unwrap().unwrap();
         live.pointer_mut(place).unwrap()[key] = 8080.into();
+        // Its controller may write its status in between.
+        live["metadata"]["resourceVersion"] = Value::Null;
         let path = format!("{path}?fieldManager=kubectl-edit");
         world.cluster.api.put(&path, &live).await.unwrap();
     };
@@ -77,6 +79,7 @@ async fn entries_that_were_given_other_keys_are_put_right_r35() {
     containers
         .unwrap()
         .push(json!({ "name": "sidecar", "image": "i" }));
+    live["metadata"]["resourceVersion"] = Value::Null;
     let path = format!("{deployments}?fieldManager=kubectl-edit");
     world.cluster.api.put(&path, &live).await.unwrap();
     cli.ok(&["takeoff", "-force-conflicts", "r"], &all).await;

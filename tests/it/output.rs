@@ -77,7 +77,7 @@ fn table() -> Vec<(String, &'static str)> {
         (namespaced("ConfigMap", "UPPER"), "dry run & UPPER"),
         (
             r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"l":"not valid!"}}}"#.into(),
-            "dry run & not valid!",
+            "not valid!",
         ),
         (
             r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"replicas":"many"}}"#.into(),

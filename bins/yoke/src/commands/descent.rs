@@ -45,7 +45,7 @@ pub(super) async fn run(
         namespace: &request.namespace,
         lock: args.lock,
     };
-    let work = async {
+    let work = Box::pin(async {
         let mut report = engine.descend(&request).await?;
         tell(&request, &report);
         let Some(limit) = args.wait.positive() else {
@@ -55,7 +55,7 @@ pub(super) async fn run(
         let (stages, children) = (&report.stages, &mut report.children);
         let waiting = ready::wait(&engine, &request.namespace, stages, children, limit, &show);
         interrupt.or_drop(waiting).await
-    };
+    });
     exclusive::run(engine.cluster(), interrupt, &scope, work).await
 }
 

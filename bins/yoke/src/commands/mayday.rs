@@ -34,7 +34,7 @@ pub(super) async fn run(
         namespace: &request.namespace,
         lock: false,
     };
-    let work = async { Ok(engine.mayday(&request).await?) };
+    let work = Box::pin(async { Ok(engine.mayday(&request).await?) });
     let report = exclusive::run(engine.cluster(), interrupt, &scope, work).await?;
     let release = super::named(&args.release, &connection.namespace);
     if !report.existed {

@@ -99,7 +99,7 @@ pub(super) async fn run(
         namespace: &namespace,
         lock: args.lock && !args.dry,
     };
-    let work = async {
+    let work = Box::pin(async {
         let show = Show::new();
         let started = Instant::now();
         let mut report = engine
@@ -116,7 +116,7 @@ pub(super) async fn run(
             }
             _ => Ok(()),
         }
-    };
+    });
     exclusive::run(engine.cluster(), interrupt, &scope, work).await
 }
 

@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::*;
 
-fn entry(manager: &str, operation: &str, fields: Value) -> Value {
+fn entry(manager: &str, operation: &str, fields: impl Into<Value>) -> Value {
+    let fields = fields.into();
     json!({ "manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields })
 }
 
