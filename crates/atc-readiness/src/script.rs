@@ -9,6 +9,7 @@
 //! - Only text is loaded, no bytecode.
 //! - After [`INSTRUCTIONS`], or [`TIME`] by the clock, each further instruction fails: a `pcall` of the script's own gets
 //!   no further than the next one, so everything unwinds.
+//! - Native functions that call back into the script stand within each other a few times only.
 //! - Lua may allocate [`MEMORY`] bytes.
 //! - The library's pattern matching, which is native code, is replaced by one that counts its steps.
 
@@ -158,6 +159,8 @@ struct Budget {
     steps: Steps,
     /// The hook has begun to fail everything.
     over: Cell<bool>,
+    /// Native functions within each other that have called one of the script's.
+    depth: Cell<u32>,
 }
 
 impl Budget {
@@ -167,6 +170,7 @@ impl Budget {
             deadline: Instant::now() + TIME,
             steps: Steps::new(STEPS),
             over: Cell::new(false),
+            depth: Cell::new(0),
         }
     }
 

@@ -9,6 +9,9 @@ use mlua::{
 use super::pattern::{self, Capture, Found, PatternError, Steps};
 use super::{Budget, MEMORY};
 
+/// How often native functions that call the script's may stand within each other. Each takes some 20 KiB of the 2 MiB of
+/// native stack, and some of the 200 native calls that Lua allows, which the end of a run needs too.
+const DEPTH: u32 = 16;
 /// Functions that load code, reach out of the script, or give objects a behaviour of their own.
 const NO_GLOBALS: [&str; 9] = [
     "collectgarbage",
@@ -42,6 +45,7 @@ pub(super) fn restrict(lua: &Lua, budget: &Rc<Budget>) -> Result<()> {
         "pow",
         lua.create_function(|_, (x, y): (f64, f64)| Ok(x.powf(y)))?,
     )?;
+    nested(lua, &globals, &table, budget)?;
     strings(lua, &globals.raw_get("string")?, budget)
 }
 
@@ -61,8 +65,76 @@ fn strings(lua: &Lua, string: &Table, budget: &Rc<Budget>) -> Result<()> {
     let all = move |lua: &Lua, arguments: Each| each(lua, arguments, counted.clone());
     string.raw_set("gmatch", lua.create_function(all)?)?;
     let counted = budget.clone();
-    let all = move |lua: &Lua, arguments: Replace| replace(lua, &arguments, &counted.steps);
+    let all = move |lua: &Lua, arguments: Replace| {
+        counted.enter()?;
+        let replaced = replace(lua, &arguments, &counted.steps);
+        counted.leave();
+        replaced
+    };
     string.raw_set("gsub", lua.create_function(all)?)
+}
+
+impl Budget {
+    /// A native function is about to call one of the script's.
+    fn enter(&self) -> Result<()> {
+        let depth = self.depth.get();
+        if depth >= DEPTH {
+            return Err(Error::runtime("calls within calls too often"));
+        }
+        self.depth.set(depth + 1);
+        Ok(())
+    }
+
+    /// It is done.
+    fn leave(&self) {
+        self.depth.set(self.depth.get().saturating_sub(1));
+    }
+}
+
+/// `pcall`, `xpcall` and `table.sort`, which call functions of the script's: counted.
+///
+/// The handler of `xpcall` runs after the failed call, not within it: in there Lua calls no hooks, so that a handler
+/// without end would be without end.
+const NESTED: &str = "
+local pcall, sort, error, unpack, pack, enter, leave = ...
+local function protected(f, ...)
+  enter()
+  return leave(pcall(f, ...))
+end
+local function handled(f, handler, ...)
+  local results = pack(protected(f, ...))
+  if results[1] then return unpack(results, 1, results.n) end
+  return false, handler(results[2])
+end
+local function sorted(list, before)
+  local good, why = protected(sort, list, before)
+  if not good then error(why, 0) end
+end
+return protected, handled, sorted";
+
+fn nested(lua: &Lua, globals: &Table, table: &Table, budget: &Rc<Budget>) -> Result<()> {
+    let counted = budget.clone();
+    let enter = lua.create_function(move |_, ()| counted.enter())?;
+    let counted = budget.clone();
+    let leave = lua.create_function(move |_, results: MultiValue| {
+        counted.leave();
+        Ok(results)
+    })?;
+    let from = |table: &Table, name: &str| table.raw_get::<Function>(name);
+    let natives = (
+        from(globals, "pcall")?,
+        from(table, "sort")?,
+        from(globals, "error")?,
+        from(table, "unpack")?,
+        from(table, "pack")?,
+        enter,
+        leave,
+    );
+    let (protected, handled, sorted): (Function, Function, Function) =
+        lua.load(NESTED).call(natives)?;
+    globals.raw_set("pcall", protected)?;
+    globals.raw_set("xpcall", handled)?;
+    table.raw_set("sort", sorted)
 }
 
 /// Subject, pattern, where to begin, whether the pattern is plain text.
@@ -122,13 +194,15 @@ fn search(
         return Value::Nil.into_lua_multi(lua);
     };
     if !places {
-        return values(lua, &subject, &found.values());
+        return values(lua, &subject, &found.values().map_err(told)?);
     }
     let mut all = vec![
         Value::Integer(integer(found.start + 1)),
         Value::Integer(integer(found.end)),
     ];
-    all.extend(values(lua, &subject, &found.captures)?);
+    if !found.captures.is_empty() {
+        all.extend(values(lua, &subject, &found.values().map_err(told)?)?);
+    }
     Ok(MultiValue::from_vec(all))
 }
 
@@ -150,7 +224,7 @@ fn each(lua: &Lua, (subject, pattern, from): Each, budget: Rc<Budget>) -> Result
             }
             last = Some(found.end);
             next = Some(found.end);
-            return values(lua, &subject, &found.values());
+            return values(lua, &subject, &found.values().map_err(told)?);
         }
         next = None;
         Value::Nil.into_lua_multi(lua)
@@ -211,11 +285,12 @@ fn replacement(
             return expand(lua, subject, found, by.as_deref().unwrap_or_default(), text);
         }
         Value::Table(table) => {
-            let first = values(lua, subject, &found.values())?.into_iter().next();
+            let first = found.number(1).map_err(told)?;
+            let first = values(lua, subject, &[first])?.into_iter().next();
             table.raw_get::<Value>(first.unwrap_or(Value::Nil))?
         }
         Value::Function(function) => {
-            let values = values(lua, subject, &found.values())?;
+            let values = values(lua, subject, &found.values().map_err(told)?)?;
             let results: Variadic<Value> = function.call(values)?;
             results.into_iter().next().unwrap_or(Value::Nil)
         }
@@ -297,6 +372,7 @@ fn values(lua: &Lua, subject: &[u8], captures: &[Capture]) -> Result<MultiValue>
             let text = subject.get(*start..*end).unwrap_or_default();
             lua.create_string(text).map(Value::String)
         }
+        Capture::Open => Err(told(PatternError::Unfinished)),
     };
     captures.iter().map(value).collect()
 }

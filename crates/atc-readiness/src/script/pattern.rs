@@ -61,6 +61,8 @@ pub(super) enum Capture {
     Text(usize, usize),
     /// The place, counted from 1.
     Place(usize),
+    /// It was never closed, which only matters to whoever asks for it.
+    Open,
 }
 
 /// A match.
@@ -74,24 +76,28 @@ pub(super) struct Found {
 
 impl Found {
     /// The captures, or the whole match where there are none.
-    pub(super) fn values(&self) -> Vec<Capture> {
+    pub(super) fn values(&self) -> Result<Vec<Capture>> {
         if self.captures.is_empty() {
-            vec![Capture::Text(self.start, self.end)]
-        } else {
-            self.captures.clone()
+            return Ok(vec![Capture::Text(self.start, self.end)]);
         }
+        self.captures.iter().copied().map(closed).collect()
     }
 
     /// A capture by its number in a replacement; 0 is the whole match.
     pub(super) fn number(&self, index: usize) -> Result<Capture> {
-        match index.checked_sub(1) {
-            None => Ok(Capture::Text(self.start, self.end)),
-            Some(index) => self
-                .values()
-                .get(index)
-                .copied()
-                .ok_or(PatternError::Index(index + 1)),
+        let whole = Capture::Text(self.start, self.end);
+        match (index, self.captures.get(index.wrapping_sub(1))) {
+            (0, _) | (1, None) => Ok(whole),
+            (_, Some(capture)) => closed(*capture),
+            (_, None) => Err(PatternError::Index(index)),
         }
+    }
+}
+
+fn closed(capture: Capture) -> Result<Capture> {
+    match capture {
+        Capture::Open => Err(PatternError::Unfinished),
+        capture => Ok(capture),
     }
 }
 
@@ -135,7 +141,7 @@ pub(super) fn find(
             captures: Vec::new(),
         };
         if let Some(end) = matcher.run(start, 0)? {
-            return matcher.found(start, end).map(Some);
+            return Ok(Some(matcher.found(start, end)));
         }
         if anchored {
             break;
@@ -160,18 +166,17 @@ struct Matcher<'a> {
 }
 
 impl Matcher<'_> {
-    fn found(&self, start: usize, end: usize) -> Result<Found> {
+    fn found(&self, start: usize, end: usize) -> Found {
         let capture = |(start, length): &(usize, Length)| match length {
-            Length::Open => Err(PatternError::Unfinished),
-            Length::Place => Ok(Capture::Place(start + 1)),
-            Length::Closed(length) => Ok(Capture::Text(*start, start + length)),
+            Length::Open => Capture::Open,
+            Length::Place => Capture::Place(start + 1),
+            Length::Closed(length) => Capture::Text(*start, start + length),
         };
-        let captures = self.captures.iter().map(capture).collect::<Result<_>>()?;
-        Ok(Found {
+        Found {
             start,
             end,
-            captures,
-        })
+            captures: self.captures.iter().map(capture).collect(),
+        }
     }
 
     fn at(&self, place: usize) -> Option<u8> {

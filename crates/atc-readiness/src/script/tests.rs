@@ -122,6 +122,14 @@ fn what_scripts_have_and_what_not() {
         "('ab'):rep(2, '-') == 'ab-ab'",
         "print('x') == nil",
         "('x'):rep(0) == '' and (''):rep(1 << 60) == ''",
+        "select(2, pcall(function(x) return x end, 5)) == 5",
+        "select('#', pcall(function() return nil, nil end)) == 3",
+        "select(2, pcall(error, {code = 7})).code == 7",
+        "select(2, xpcall(error, function(e) return e .. '!' end, 'oh')) == 'oh!'",
+        "select(2, xpcall(function(x) return x end, print, 5)) == 5",
+        "(function() local t = {3, 1, 2} table.sort(t) return t[1] == 1 and t[3] == 3 end)()",
+        "(function() local t = {1, 2} table.sort(t, function(a, b) return a > b end) return t[1] == 2 end)()",
+        "select(2, pcall(table.sort, {1, 2}, function() error('no', 0) end)) == 'no'",
     ] {
         assert_eq!(body(&format!("return {call}")), Ok(true), "{call}");
     }
