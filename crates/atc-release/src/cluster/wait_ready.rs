@@ -332,20 +332,18 @@ impl Cluster {
     }
 
     async fn explain_object(&self, place: &Place<'_>) -> Vec<String> {
-        match &place.live {
-            Some(live) => self.explain(live).await,
-            None => {
-                let object = place.object;
-                let live = async {
-                    let mapping = self.mapping(object.api_version(), object.kind()).await?;
-                    let namespace = object.namespace().unwrap_or_default();
-                    self.get(&mapping, namespace, object.name()).await
-                };
-                match live.await {
-                    Ok(Some(live)) => self.explain(&live).await,
-                    _ => Vec::new(),
-                }
-            }
+        if let Some(live) = &place.live {
+            return self.explain(live).await;
+        }
+        let object = place.object;
+        let live = async {
+            let mapping = self.mapping(object.api_version(), object.kind()).await?;
+            let namespace = object.namespace().unwrap_or_default();
+            self.get(&mapping, namespace, object.name()).await
+        };
+        match live.await {
+            Ok(Some(live)) => self.explain(&live).await,
+            _ => Vec::new(),
         }
     }
 }

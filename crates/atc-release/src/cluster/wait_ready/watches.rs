@@ -180,10 +180,11 @@ impl Cluster {
                 for (name, index) in names {
                     let config = Config::default().fields(&format!("metadata.name={name}"));
                     let names = BTreeMap::from([(name, index)]);
-                    watches.add_objects(self.api(&mapping, namespace), config, names);
+                    watches.add_objects(self.api(&mapping, namespace), &mapping, config, names);
                 }
             } else {
-                watches.add_objects(self.api(&mapping, namespace), Config::default(), names);
+                let (api, config) = (self.api(&mapping, namespace), Config::default());
+                watches.add_objects(api, &mapping, config, names);
             }
         }
         for (index, place) in waiting() {
@@ -241,6 +242,7 @@ impl Watches {
     fn add_objects(
         &mut self,
         api: Api<DynamicObject>,
+        mapping: &Mapping,
         config: Config,
         names: BTreeMap<String, usize>,
     ) {
@@ -250,6 +252,7 @@ impl Watches {
         for index in names.values() {
             self.watched_by.entry(*index).or_default().push(number);
         }
+        let types = (mapping.api_version(), mapping.kind.clone());
         let told = move |event: Result<Event<DynamicObject>, watcher::Error>| {
             let index = |object: &DynamicObject| {
                 let name = object.metadata.name.as_ref()?;
@@ -257,7 +260,7 @@ impl Watches {
             };
             let told = match event {
                 Ok(Event::Apply(object) | Event::InitApply(object)) => index(&object)
-                    .and_then(|index| Some(Told::Shown(index, serde_json::to_value(object).ok()?))),
+                    .and_then(|index| Some(Told::Shown(index, whole(&object, &types)?))),
                 Ok(Event::Delete(object)) => index(&object).map(Told::Gone),
                 Ok(Event::InitDone) => Some(Told::Works(number)),
                 Ok(Event::Init) => None,
@@ -293,5 +296,31 @@ impl Watches {
         };
         let stream = watcher::watcher(api, config).default_backoff();
         self.streams.push(stream.filter_map(told).boxed());
+    }
+}
+
+/// An object as the server gives it alone: in lists it says neither its API version nor its kind.
+fn whole(object: &DynamicObject, types: &(String, String)) -> Option<Value> {
+    let mut value = serde_json::to_value(object).ok()?;
+    let (api_version, kind) = types;
+    value["apiVersion"] = api_version.as_str().into();
+    value["kind"] = kind.as_str().into();
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_of_lists_are_made_whole() {
+        let listed = json!({ "metadata": { "name": "d" }, "spec": { "replicas": 1 } });
+        let object: DynamicObject = serde_json::from_value(listed).unwrap();
+        let types = ("apps/v1".to_owned(), "Deployment".to_owned());
+        let value = whole(&object, &types).unwrap();
+        assert_eq!(readiness::group_and_kind(&value), ("apps", "Deployment"));
+        assert!(!readiness::judge(&value, &[]).verdict.is_ready());
     }
 }
