@@ -28,6 +28,8 @@ use crate::owner::Owner;
 
 /// How long a CRD may take to be established. 60 s, as in the existing tool.
 const ESTABLISH: Duration = Duration::from_mins(1);
+/// No instance is evaluated more often than this for its `fixDriftInterval`.
+const DRIFT_MIN: Duration = Duration::from_secs(1);
 /// While a CRD goes, it is looked at again at least this often, should no event tell of it.
 const GOING: Duration = Duration::from_secs(5);
 
@@ -189,6 +191,17 @@ fn is_owned_by(object: &Value, uid: &str) -> bool {
         .any(|owner| owner["uid"] == uid)
 }
 
+/// Whether an Airway of this name owned it: one before, since the Airways' names are unique and this one does not.
+fn is_left_by(object: &Value, airway: &str) -> bool {
+    LiveMeta::of(object).owner_references().iter().any(|owner| {
+        owner["kind"] == "Airway"
+            && owner["name"] == airway
+            && owner["apiVersion"]
+                .as_str()
+                .is_some_and(|version| version.starts_with("yoke.cd/"))
+    })
+}
+
 /// Serves the instances of a CRD that is there from before, so that they can be removed or go on, though the Airway is
 /// on its way out or says something that can't be done. Does nothing once instances are served.
 async fn adopt(control: &Arc<Control>, kind: &Arc<Kind>, name: &Arc<str>, object: &Value) {
@@ -245,6 +258,7 @@ async fn serve(
     let uid = airway.metadata.uid.clone().unwrap_or_default();
     if let Some(crd) = live_crd(control, name).await?
         && !is_owned_by(&crd, &uid)
+        && !is_left_by(&crd, name)
     {
         return Err(AirwayError::ForeignCrd(name.to_string()));
     }
@@ -344,7 +358,7 @@ fn settings(airway: &Airway, mapping: &Mapping, uid: &str, matchers: Matchers) -
             ..Bounds::default()
         },
         mode: spec.mode,
-        drift_interval: spec.drift_interval(),
+        drift_interval: spec.drift_interval().map(|every| every.max(DRIFT_MIN)),
         history_cap: spec.history_cap(),
         prune: PruneOptions {
             crds: spec.prune.crds,

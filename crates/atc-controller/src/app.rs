@@ -79,6 +79,8 @@ pub enum AppError {
 const IN_FLIGHT: usize = 16;
 /// How long one of our own CRDs may take to be served before the installation is tried again.
 const ESTABLISH: Duration = Duration::from_secs(30);
+/// A removal waits so long in its turn, then comes back: whoever holds its objects up holds up no other instance.
+const PRUNE_WAIT: Duration = Duration::from_secs(5);
 /// What is running when the process stops may take so long to end.
 const DRAIN: Duration = Duration::from_secs(5);
 /// The webhooks of ours are deleted within this time at the end, or stay.
@@ -109,6 +111,7 @@ pub async fn run(
     let options = EngineOptions {
         cache_dir: Some(settings.cache_dir.clone()),
         evaluations: settings.concurrency,
+        prune_wait: PRUNE_WAIT,
         ..EngineOptions::default()
     };
     let engine = Engine::new(cluster.clone(), options).map_err(AppError::Engine)?;
@@ -395,7 +398,7 @@ impl Control {
                 .kinds
                 .get(airway)
                 .and_then(|kind| kind.instance(target))
-                .is_some_and(|instance| instance.made(changed)),
+                .is_some_and(|instance| changed == target || instance.made(changed)),
         }
     }
 }

@@ -21,6 +21,9 @@ pub struct EngineOptions {
     pub compiler: Compiler,
     /// Runs of flights under way at once. Default 64: each may hold its memory limit, most hold a few MiB.
     pub evaluations: usize,
+    /// How long a stage of what is removed may take to be gone. Default 2 min, as in the existing tool; whoever comes
+    /// back by itself waits less.
+    pub prune_wait: Duration,
     /// How long a stage that is not the last may take to get ready. Default 30 s, as in the existing tool.
     pub stage_wait: Duration,
     /// Longest time between two looks at what is waited for and no watch shows. Default 2 s, as in the existing tool.
@@ -36,6 +39,7 @@ impl Default for EngineOptions {
             cache_dir: None,
             compiler: Compiler::default(),
             evaluations: 64,
+            prune_wait: Duration::from_mins(2),
             stage_wait: Duration::from_secs(30),
             poll: Duration::from_secs(2),
             explain: false,

@@ -160,7 +160,9 @@ impl Engine {
         observer: &dyn InstanceObserver,
     ) -> Result<InstanceReport, EngineError> {
         if LiveMeta::of(object).is_deleting() {
-            return self.remove(request.settings, object, observer).await;
+            return self
+                .remove(request.settings, object, memory, observer)
+                .await;
         }
         if !self.hold(request.settings, object).await? {
             return Ok(InstanceReport::gone());
@@ -188,6 +190,7 @@ impl Engine {
         &self,
         settings: &InstanceSettings,
         object: &Value,
+        memory: &InstanceMemory,
         observer: &dyn InstanceObserver,
     ) -> Result<InstanceReport, EngineError> {
         let identity = Identity::of(object, &settings.mapping)?;
@@ -201,6 +204,12 @@ impl Engine {
             namespace: identity.home.to_owned(),
             prune: settings.prune,
             owner_uid: Some(identity.uid.to_owned()),
+            remembered: memory
+                .release
+                .history()
+                .iter()
+                .map(|revision| revision.stages.clone())
+                .collect(),
             hold: None,
         };
         let removed = match self.mayday(&request).await {

@@ -1,7 +1,5 @@
 //! The end of a release: everything its record names is removed, then the record.
 
-use std::time::Duration;
-
 use atc_api::ResourceRef;
 use atc_release::cluster::Orphaned;
 use atc_release::history::Revision;
@@ -26,6 +24,9 @@ pub struct MaydayRequest {
     pub owner_uid: Option<String>,
     /// Hold the release meanwhile, see [`TakeoffRequest::hold`](crate::TakeoffRequest::hold).
     pub hold: Option<HoldRequest>,
+    /// What the caller remembers of the release's revisions: removed as well, should the record be gone. A namespace that
+    /// is deleted takes the record with it, in whatever order.
+    pub remembered: Vec<Stages>,
 }
 
 /// How it went.
@@ -38,9 +39,6 @@ pub struct MaydayReport {
     /// Objects that were let go of.
     pub orphaned: Vec<ResourceRef>,
 }
-
-/// How long one stage of what is removed may take to be gone. 2 min, as in the existing tool.
-const PRUNE_WAIT: Duration = Duration::from_mins(2);
 
 /// What became of what was to be removed.
 #[derive(Debug, Default)]
@@ -101,7 +99,11 @@ impl Engine {
             ..MaydayReport::default()
         };
         let recorded = revisions.iter().map(|revision| &revision.stages);
-        let previous: Vec<Stages> = recorded.chain(hold.map(Hold::leftover)).cloned().collect();
+        let previous: Vec<Stages> = recorded
+            .chain(hold.map(Hold::leftover))
+            .chain(&request.remembered)
+            .cloned()
+            .collect();
         let plan = plan::plan(Stages::default(), &previous, request.prune);
         let us = Owner::new(&request.namespace, &request.release);
         let removed = self
@@ -150,7 +152,8 @@ impl Engine {
     ) -> Result<Removed, EngineError> {
         let mut removed = Removed::default();
         let mut failures = Vec::new();
-        let pruned = self.cluster().prune(&plan.prune, us, PRUNE_WAIT).await;
+        let wait = self.options().prune_wait;
+        let pruned = self.cluster().prune(&plan.prune, us, wait).await;
         removed
             .deleted
             .extend(pruned.gone.iter().map(|item| item.target.clone()));
@@ -166,7 +169,7 @@ impl Engine {
             let names: Vec<String> = pruned.remaining.iter().map(PruneItem::canonical).collect();
             failures.push(format!(
                 "still there after {} s: {}",
-                PRUNE_WAIT.as_secs(),
+                wait.as_secs(),
                 names.join(", ")
             ));
         }

@@ -26,6 +26,7 @@ pub(super) async fn run(
             namespaces: args.remove_namespaces || args.remove_all,
         },
         owner_uid: None,
+        remembered: Vec::new(),
         hold: Some(holder::request("mayday", interrupt)),
     };
     let scope = Scope {

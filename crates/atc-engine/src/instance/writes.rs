@@ -4,9 +4,10 @@ use atc_release::cluster::{ErrorKind, LiveMeta, MetadataEdit};
 use serde_json::Value;
 
 use super::{InstanceMemory, InstanceReport, InstanceSettings};
+use crate::disposition::Disposition;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::status;
+use crate::status::{self, Ready};
 
 /// How often a write is tried again on a newer state before it is left to the next evaluation.
 const STALE_TRIES: usize = 5;
@@ -52,6 +53,7 @@ impl Engine {
         memory: &mut InstanceMemory,
         report: &mut InstanceReport,
     ) -> Result<(), EngineError> {
+        let mut refused = false;
         for _ in 0..STALE_TRIES {
             let live = LiveMeta::of(object);
             let stored = object.get("status").cloned().unwrap_or(Value::Null);
@@ -59,7 +61,7 @@ impl Engine {
             let now = jiff::Timestamp::now()
                 .strftime("%Y-%m-%dT%H:%M:%SZ")
                 .to_string();
-            let printed = if live.is_deleting() {
+            let printed = if live.is_deleting() || refused {
                 None
             } else {
                 memory.printed.as_ref()
@@ -107,6 +109,14 @@ impl Engine {
                         }
                         _ => return Ok(()),
                     }
+                }
+                // What the flight printed does not fit: said in a status of our own.
+                Err(error) if error.kind() == ErrorKind::Invalid && printed.is_some() => {
+                    refused = true;
+                    let words = format!("the status that the flight printed is refused: {error}");
+                    report.ready = Ready::error(words.clone());
+                    report.disposition = Disposition::Terminal;
+                    report.failure.get_or_insert(words);
                 }
                 Err(error) => return Err(EngineError::cluster(error)),
             }
