@@ -56,7 +56,7 @@ fn a_stage_begins_anew() {
         objects: 1,
     };
     plain.take(waiting, begin);
-    let later = begin + Duration::from_secs(60);
+    let later = begin + Duration::from_mins(1);
     assert_eq!(plain.take(applying, later), None);
     assert_eq!(plain.take(waiting, later + Duration::from_secs(1)), None);
     assert_eq!(

@@ -55,10 +55,8 @@ fn wrong_use() {
         .failed(1, &["name of the release is empty"]);
     home.yoke(&["unlatch", ""])
         .failed(1, &["name of the release is empty"]);
-    for flag in ["-verify=k"] {
-        home.yoke(&["takeoff", flag, "-stdout", "r"])
-            .failed(1, &["not part of this version yet"]);
-    }
+    home.yoke(&["takeoff", "-verify=k", "-stdout", "r"])
+        .failed(1, &["not part of this version yet"]);
 }
 
 #[test]

@@ -329,14 +329,9 @@ fn expand(lua: &Lua, subject: &[u8], found: &Found, by: &[u8], text: &mut Vec<u8
             Some(digit) if digit.is_ascii_digit() => {
                 let capture = found.number(usize::from(digit - b'0')).map_err(told)?;
                 for value in values(lua, subject, &[capture])? {
-                    let value = lua.coerce_string(value)?;
-                    text.extend_from_slice(
-                        &value
-                            .as_ref()
-                            .map(LuaString::as_bytes)
-                            .as_deref()
-                            .unwrap_or_default(),
-                    );
+                    if let Some(value) = lua.coerce_string(value)? {
+                        text.extend_from_slice(&value.as_bytes());
+                    }
                 }
             }
             _ => return Err(Error::runtime("invalid use of '%' in replacement string")),

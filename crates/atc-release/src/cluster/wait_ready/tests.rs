@@ -9,11 +9,11 @@ fn object(name: &str) -> Object {
     .unwrap()
 }
 
-fn known(verdict: Verdict) -> Option<Known> {
-    Some(Known {
+fn known(verdict: Verdict) -> Known {
+    Known {
         verdict,
         version: "5".into(),
-    })
+    }
 }
 
 fn judged(live: Option<Value>, verdict: Verdict) -> Judged {
@@ -63,13 +63,16 @@ fn what_is_gone_is_said() {
     place.take(Judged::absent());
     assert_eq!(place.unready().why, "it does not exist");
     // It was applied, or seen.
-    for mut place in [Place::new(&job, known(Verdict::InProgress("x".into()))), {
-        let mut place = Place::new(&job, None);
-        let live = json!({ "metadata": { "resourceVersion": "7" } });
-        place.take(judged(Some(live), Verdict::InProgress("x".into())));
-        assert_eq!(place.version, "7");
-        place
-    }] {
+    for mut place in [
+        Place::new(&job, Some(known(Verdict::InProgress("x".into())))),
+        {
+            let mut place = Place::new(&job, None);
+            let live = json!({ "metadata": { "resourceVersion": "7" } });
+            place.take(judged(Some(live), Verdict::InProgress("x".into())));
+            assert_eq!(place.version, "7");
+            place
+        },
+    ] {
         place.take(Judged::absent());
         assert_eq!(place.unready().why, "it was deleted meanwhile");
         assert_eq!(place.version, "");
@@ -80,7 +83,10 @@ fn what_is_gone_is_said() {
 #[test]
 fn only_changes_are_told() {
     let job = object("j");
-    let mut places = [Place::new(&job, known(Verdict::InProgress("a".into())))];
+    let mut places = [Place::new(
+        &job,
+        Some(known(Verdict::InProgress("a".into()))),
+    )];
     let mut told = Vec::new();
     let mut hear = |index: usize, verdict: &Verdict| told.push((index, verdict.clone()));
     tell(&mut places, &mut hear);
@@ -96,10 +102,10 @@ fn only_changes_are_told() {
 #[test]
 fn failures_end_it() {
     let (one, two) = (object("one"), object("two"));
-    let failed_one = Place::new(&one, known(Verdict::Failed("lost".into())));
+    let failed_one = Place::new(&one, Some(known(Verdict::Failed("lost".into()))));
     let places = [
         failed_one,
-        Place::new(&two, known(Verdict::InProgress("x".into()))),
+        Place::new(&two, Some(known(Verdict::InProgress("x".into())))),
     ];
     let names: Vec<String> = failed(&places)
         .unwrap()
