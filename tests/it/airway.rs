@@ -487,3 +487,36 @@ async fn our_own_writes_are_not_reviewed_r111() {
     kind.delete("a").await;
     kind.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_airway_takes_what_one_of_its_name_left() {
+    let world = World::new().await;
+    let airway = AirwayBuilder::new("Heir", &puppet());
+    let kind = world.kind(airway.clone()).await;
+    kind.make("a", json!({})).await;
+    let finalizers = |list: Value| json!({ "metadata": { "finalizers": list } });
+    let held = json!(["yoke.cd/mayday.flight", "tests.atc.dev/hold"]);
+    world.merge(&kind.path("a"), &finalizers(held)).await;
+    world.delete(&kind.airway_path()).await;
+    kind.until("a", "waits for a foreign finalizer", |object| {
+        object["metadata"]["finalizers"] == json!(["tests.atc.dev/hold"])
+    })
+    .await;
+    // Somebody loses patience with the Airway: its CRD and an instance stay behind, on their way out.
+    let path = kind.airway_path();
+    world.merge(&path, &finalizers(Value::Null)).await;
+    world.gone(&path).await;
+    let heir = airway.build();
+    world.post(AIRWAYS, &heir).await;
+    world.merge(&kind.path("a"), &finalizers(Value::Null)).await;
+    kind.gone("a").await;
+    eventually(LIMIT, "the kind is served anew", || async {
+        match kind.create("b", &json!({ "note": "new" })).await {
+            Ok(_) => Ok(Some(())),
+            Err(error) => Err(error),
+        }
+    })
+    .await;
+    kind.ready("b").await;
+    kind.finish().await;
+}

@@ -498,3 +498,37 @@ async fn review_of_an_unknown_kind_of_hook_is_left_alone() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_that_does_not_fit_is_said() {
+    let world = World::new().await;
+    let kind = world.loose().await;
+    let unfit = json!({ "conditions": [{ "type": "Half" }] });
+    kind.create("s", &json!({ "status": unfit })).await.unwrap();
+    kind.says(
+        "s",
+        "Error",
+        "the status that the flight printed is refused",
+    )
+    .await;
+    let fit = json!({ "status": { "words": "whole" } });
+    kind.edit("s", fit).await;
+    let object = kind.ready("s").await;
+    assert_eq!(object["status"]["words"], "whole");
+    kind.delete("s").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_finalizer_taken_off_by_hand_is_put_back() {
+    let world = World::new().await;
+    let kind = world.basic().await;
+    kind.make("f", json!({})).await;
+    let bare = json!({ "metadata": { "finalizers": null } });
+    world.merge(&kind.path("f"), &bare).await;
+    kind.until("f", "has its finalizer again", |object| {
+        object["metadata"]["finalizers"] == json!(["yoke.cd/mayday.flight"])
+    })
+    .await;
+    kind.delete("f").await;
+    assert!(world.configmap("f").await.is_none());
+}

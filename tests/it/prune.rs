@@ -351,3 +351,57 @@ async fn long_names_never_collide_r67() {
     assert_eq!(world.data("two").await, json!({ "k": "two" }));
     kind.delete(&long("two")).await;
 }
+
+/// A ClusterRole that grants nothing, named after the test's namespace.
+fn role(world: &World, name: &str) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": { "name": format!("{}-{name}", world.ns) }, "rules": [],
+    })
+}
+
+fn role_path(world: &World, name: &str) -> String {
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    format!("{roles}/{}-{name}", world.ns)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_remembered_is_removed_though_the_record_is_gone() {
+    let world = World::new().await;
+    let kind = world.basic().await;
+    let make = |name: &str| json!({ "objects": [role(&world, name), configmap(name, json!({}))] });
+    kind.make("a", make("a")).await;
+    for name in world.revision_names().await {
+        world.delete(&world.core("secrets", &name)).await;
+    }
+    kind.delete("a").await;
+    world.gone(&role_path(&world, "a")).await;
+    // A namespace that is deleted takes the records with it, in whatever order.
+    let names = ["b", "c", "d", "e", "f"];
+    for name in names {
+        kind.make(name, make(name)).await;
+    }
+    let path = format!("/api/v1/namespaces/{}", world.ns);
+    world.delete(&path).await;
+    for name in names {
+        kind.gone(name).await;
+        world.gone(&role_path(&world, name)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removal_that_is_held_up_says_by_what() {
+    let world = World::new().await;
+    let kind = world.basic().await;
+    kind.make("h", json!({})).await;
+    let hold = |finalizers: Value| json!({ "metadata": { "finalizers": finalizers } });
+    let child = world.core("configmaps", "h");
+    world
+        .merge(&child, &hold(json!(["tests.atc.dev/hold"])))
+        .await;
+    world.delete(&kind.path("h")).await;
+    let words = kind.says("h", "Terminating", "still there after").await;
+    assert!(words.contains("configmap/h"), "{words}");
+    world.merge(&child, &hold(Value::Null)).await;
+    kind.gone("h").await;
+}
