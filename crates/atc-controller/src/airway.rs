@@ -106,7 +106,7 @@ fn crd_mapping() -> Mapping {
     }
 }
 
-fn webhook_mapping() -> Mapping {
+pub(crate) fn webhook_mapping() -> Mapping {
     Mapping {
         group: "admissionregistration.k8s.io".into(),
         version: "v1".into(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use atc_engine::disposition::{Disposition, backoff};
 use atc_engine::error::chain;
 use atc_engine::release::cluster::{
-    ApplyOptions, Cluster, ClusterError, ClusterOptions, EstablishError, Mapping, Propagation,
+    ApplyOptions, Cluster, ClusterError, ClusterOptions, EstablishError, Propagation,
 };
 use atc_engine::release::object::{Object, ObjectError};
 use atc_engine::watch::{Cause as WakeCause, FaultKind, Wake, WatchHealth, WatchHub};
@@ -242,13 +242,7 @@ async fn install(control: &Control) -> Result<(), InstallError> {
 
 /// Takes the webhooks for everybody away, so that nothing waits for a process that is gone.
 async fn farewell(control: &Control) {
-    let mapping = Mapping {
-        group: "admissionregistration.k8s.io".into(),
-        version: "v1".into(),
-        kind: "ValidatingWebhookConfiguration".into(),
-        plural: "validatingwebhookconfigurations".into(),
-        namespaced: false,
-    };
+    let mapping = airway::webhook_mapping();
     let cluster = control.engine.cluster();
     for name in [bootstrap::AIRWAY_WEBHOOK, bootstrap::FLIGHT_WEBHOOK] {
         let gone = match cluster.metadata(&mapping, "", name).await {

@@ -12,7 +12,6 @@ use atc_engine::error::chain;
 use atc_engine::release::cluster::Mapping;
 use futures::{StreamExt, TryStreamExt};
 use kube::api::{Api, DynamicObject, ListParams, WatchEvent, WatchParams};
-use kube::core::ApiResource;
 use serde_json::Value;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -75,13 +74,7 @@ pub(crate) async fn run(
     sink: &dyn Sink,
     stop: CancellationToken,
 ) {
-    let resource = ApiResource {
-        group: mapping.group.clone(),
-        version: mapping.version.clone(),
-        api_version: mapping.api_version(),
-        kind: mapping.kind.clone(),
-        plural: mapping.plural.clone(),
-    };
+    let resource = mapping.api_resource();
     let api = Api::all_with(client, &resource);
     let mut watch = ObjectWatch {
         api,

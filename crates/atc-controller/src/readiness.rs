@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use atc_api::ResourceRef;
+use atc_engine::instance::home_of;
 use atc_engine::readiness::{SELECTOR, configmaps};
 use atc_engine::watch::Effect;
 use serde_json::Value;
@@ -18,8 +19,6 @@ use crate::queue::Cause;
 /// How long the first instances wait for the first list of rules. Where it can't be had, instances are judged without;
 /// the rules count from when they come.
 const FIRST_LIST: Duration = Duration::from_secs(10);
-/// The namespace of the releases of instances that live in none.
-const HOMELESS: &str = "default";
 
 /// Begins to follow the rules; returns when all that there are have been told, or after 10 s.
 pub(crate) async fn begin(control: &Arc<Control>) {
@@ -56,12 +55,7 @@ impl RulesSink {
         tracing::info!(%configmap, "rules of readiness changed");
         for (airway, kind) in control.kinds.all() {
             for target in kind.references() {
-                let home = if target.namespace.is_empty() {
-                    HOMELESS
-                } else {
-                    &target.namespace
-                };
-                if shared || home == configmap.namespace {
+                if shared || home_of(&target.namespace) == configmap.namespace {
                     let airway = airway.clone();
                     let cause = Cause::Rule(configmap.to_string());
                     let owner = Owner::Instance { airway, target };

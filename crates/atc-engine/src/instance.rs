@@ -33,8 +33,8 @@ mod identity;
 mod writes;
 
 use dependencies::{dependencies, has_newer_input, inputs};
-pub use identity::release_name;
 use identity::{Identity, input};
+pub use identity::{home_of, release_name};
 
 /// How the instances of one kind are evaluated.
 #[derive(Clone, Debug)]

@@ -29,12 +29,17 @@ impl<'a> Identity<'a> {
             uid,
             reference: mapping.reference(namespace, name),
             release: release_name(mapping, namespace, name),
-            home: if namespace.is_empty() {
-                "default"
-            } else {
-                namespace
-            },
+            home: home_of(namespace),
         })
+    }
+}
+
+/// The namespace of the record of an instance: its own, `default` for one of cluster scope, as in the existing tool.
+pub fn home_of(namespace: &str) -> &str {
+    if namespace.is_empty() {
+        "default"
+    } else {
+        namespace
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use atc_api::ResourceRef;
-use atc_release::cluster::{ApplyOptions, ClusterError, ErrorKind, Expect, LiveMeta, Preview};
+use atc_release::cluster::{ApplyOptions, Expect, Preview};
 use atc_release::object::{Object, Stages};
 use atc_release::ownership::{self, Owner};
 
@@ -22,15 +22,12 @@ impl Engine {
         stages: &Stages,
     ) -> Result<HashMap<ResourceRef, Expect>, EngineError> {
         let us = Owner::new(&request.namespace, &request.release);
-        let checks = stages
-            .objects()
-            .map(|object| async move { (object, self.live_metadata(object).await) });
-        let results = futures::future::join_all(checks).await;
+        let objects: Vec<&Object> = stages.objects().collect();
+        let found = self.cluster().metadata_of(&objects).await;
         let mut expectations = HashMap::new();
         let mut failures = Vec::new();
-        for (object, live) in results {
+        for (object, live) in objects.into_iter().zip(found) {
             match live {
-                Err(error) if error.kind() == ErrorKind::NoSuchKind => {}
                 Err(error) => failures.push(chain(&error)),
                 Ok(None) => {
                     expectations.insert(object.reference(), Expect::Absent);
@@ -50,20 +47,6 @@ impl Engine {
             step: "ownership",
             failures,
         })
-    }
-
-    async fn live_metadata(&self, object: &Object) -> Result<Option<LiveMeta>, ClusterError> {
-        let mapping = self
-            .cluster()
-            .mapping(object.api_version(), object.kind())
-            .await?;
-        self.cluster()
-            .metadata(
-                &mapping,
-                object.namespace().unwrap_or_default(),
-                object.name(),
-            )
-            .await
     }
 
     /// One dry run over all stages before anything is applied. Gives what could not be judged.

@@ -1,7 +1,7 @@
 //! Whether a takeoff would change anything at all: asked before the release is held, so that nothing is written for nothing.
 
 use atc_release::cluster::ApplyOptions;
-use atc_release::history;
+use atc_release::history::{self, Revision};
 use atc_release::object::{Object, Stages};
 use atc_release::ownership::{Owner, may_prune};
 use atc_release::plan;
@@ -28,31 +28,25 @@ impl Engine {
         let (release, namespace) = (&request.release, &request.namespace);
         let failed = |source| EngineError::record(release, source);
         let cluster = self.cluster();
-        let heads = cluster
-            .revisions(release, namespace)
+        let revisions = cluster
+            .full_revisions(release, namespace)
             .await
             .map_err(failed)?;
-        let Some(active) = history::active(&heads) else {
-            return Ok(false);
-        };
         let cap = request.history_cap.and_then(|cap| i64::try_from(cap).ok());
-        if !history::beyond_cap(&heads, cap.unwrap_or_default()).is_empty()
-            || heads.iter().any(|head| head.old_form)
-        {
-            return Ok(false);
-        }
-        let active = cluster.revision(active).await.map_err(failed)?;
-        if !active.is_some_and(|active| active.stages.same_as(stages))
+        if !history::active(&revisions).is_some_and(|active| active.stages.same_as(stages))
+            || !history::beyond_cap(&revisions, cap.unwrap_or_default()).is_empty()
+            || revisions.iter().any(|revision| revision.head.old_form)
+            || history::check_pin(&request.source_url, &request.source_checksum, &revisions)
+                .is_err()
             || cluster
                 .intent(release, namespace)
                 .await
                 .map_err(failed)?
                 .is_some()
-            || history::check_pin(&request.source_url, &request.source_checksum, &heads).is_err()
         {
             return Ok(false);
         }
-        Ok(!self.is_anything_left(request, stages).await?
+        Ok(!self.is_anything_left(request, stages, revisions).await
             && self.is_everything_there(request, stages).await)
     }
 
@@ -61,8 +55,8 @@ impl Engine {
         &self,
         request: &TakeoffRequest,
         stages: &Stages,
-    ) -> Result<bool, EngineError> {
-        let revisions = self.revisions(&request.release, &request.namespace).await?;
+        revisions: Vec<Revision>,
+    ) -> bool {
         let previous: Vec<Stages> = revisions
             .into_iter()
             .map(|revision| revision.stages)
@@ -76,12 +70,12 @@ impl Engine {
             .chain(&plan.orphan)
             .map(|item| self.cluster().live_item(item));
         let found = join_all(looks).await;
-        Ok(found.iter().any(|found| match found {
+        found.iter().any(|found| match found {
             Ok(live) => live
                 .as_ref()
                 .is_some_and(|live| may_prune(live.value(), &us)),
             Err(_) => true,
-        }))
+        })
     }
 
     /// Whether a dry run of every object answers with that very object, to the last field and its manager.

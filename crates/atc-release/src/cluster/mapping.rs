@@ -1,6 +1,7 @@
 //! Where objects of a kind live in the API: the mapping of a kind to its URL, and paths that no name can break out of.
 
 use atc_api::ResourceRef;
+use kube::core::ApiResource;
 
 use crate::object::canonical;
 
@@ -26,6 +27,17 @@ impl Mapping {
             self.version.clone()
         } else {
             format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// The same in the words of kube's own `Api` and watchers.
+    pub fn api_resource(&self) -> ApiResource {
+        ApiResource {
+            group: self.group.clone(),
+            version: self.version.clone(),
+            api_version: self.api_version(),
+            kind: self.kind.clone(),
+            plural: self.plural.clone(),
         }
     }
 

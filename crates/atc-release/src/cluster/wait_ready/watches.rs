@@ -217,13 +217,7 @@ impl Cluster {
     where
         K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
     {
-        let resource = ApiResource {
-            group: mapping.group.clone(),
-            version: mapping.version.clone(),
-            api_version: mapping.api_version(),
-            kind: mapping.kind.clone(),
-            plural: mapping.plural.clone(),
-        };
+        let resource = mapping.api_resource();
         let client = self.client().clone();
         if namespace.is_empty() {
             Api::all_with(client, &resource)
