@@ -112,6 +112,9 @@ async fn an_own_child_may_be_the_input() {
     });
     kind.make("k", spec).await;
     world.has("follows", json!({ "n": "2" })).await;
+    // The run that made `knob` is followed by one that has read it. What that one applies would undo an edit that falls
+    // between its look-up and its apply, as with any writer that forces.
+    world.settle().await;
     world
         .merge(
             &world.core("configmaps", "knob"),
