@@ -218,7 +218,7 @@ async fn dry_and_diff_write_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_output_touches_nothing_r55() {
+async fn bad_output_touches_nothing_r55_p02() {
     let cli = Cli::new().await;
     let world = &cli.world;
     cli.ok(&["takeoff", "r"], &objects(&["a", "b"])).await;

@@ -161,7 +161,7 @@ async fn crds_and_namespaces_are_let_go_unless_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_invalid_object_writes_nothing_r145() {
+async fn an_invalid_object_writes_nothing_r73_r145() {
     let world = World::new().await;
     let kind = world.loose().await;
     let names = ["one", "two", "three", "Not_A_Name", "five"];
@@ -186,7 +186,7 @@ async fn an_invalid_object_writes_nothing_r145() {
     kind.edit("i", json!({ "objects": [objects[0], objects[1]] }))
         .await;
     kind.ready("i").await;
-    // An immutable field of one of them: the others are not half changed.
+    // An immutable field of one of them: the others are not half changed.
     let with = |objects: Vec<Value>| json!({ "objects": objects });
     let mut immutable = configmap("one", json!({ "k": "1" }));
     immutable["immutable"] = true.into();
@@ -390,7 +390,7 @@ async fn what_is_remembered_is_removed_though_the_record_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_removal_that_is_held_up_says_by_what() {
+async fn a_removal_that_is_held_up_says_by_what_r61() {
     let world = World::new().await;
     let kind = world.basic().await;
     kind.make("h", json!({})).await;

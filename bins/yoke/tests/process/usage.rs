@@ -126,7 +126,7 @@ fn an_unreachable_cluster_is_an_error_soon() {
 }
 
 #[test]
-fn kubeconfigs() {
+fn kubeconfigs_r119() {
     let home = Home::bare();
     let part = |name: &str, text: &str| {
         home.put(name, format!("{{apiVersion: v1, kind: Config, {text}}}"))

@@ -251,7 +251,7 @@ fn table_of_lookups() {
 }
 
 #[test]
-fn the_empty_namespace_is_default_and_cluster_scope_has_none() {
+fn the_empty_namespace_is_default_and_cluster_scope_has_none_p10() {
     use ReadKind::{Candidate, External, Own};
     use State::{Forbidden, NotFound, Ok};
     check(

@@ -77,7 +77,7 @@ async fn a_document_comes_with_its_digests() {
 }
 
 #[tokio::test]
-async fn gzip_is_told_by_bytes() {
+async fn gzip_is_told_by_bytes_r127_p08() {
     let (server, z) = (Server::start().await, gzip(MODULE));
     let members = [gzip(&MODULE[..5]), gzip(&MODULE[5..])].concat();
     for (path, body, headers) in [
@@ -99,7 +99,7 @@ async fn gzip_is_told_by_bytes() {
 }
 
 #[tokio::test]
-async fn what_breaks_off_is_an_error() {
+async fn what_breaks_off_is_an_error_r127() {
     let (server, z) = (Server::start().await, gzip(MODULE));
     let cut = |body: &[u8], keep: usize| {
         let whole = whole("200 OK", body, "");
@@ -153,7 +153,7 @@ async fn statuses_are_errors_that_name_themselves() {
 }
 
 #[tokio::test]
-async fn redirects_are_followed_by_rules() {
+async fn redirects_are_followed_by_rules_r123() {
     let server = Server::start().await;
     let end = server.on("/end", ok(MODULE, ""));
     for code in [
@@ -201,7 +201,7 @@ async fn redirects_are_followed_by_rules() {
 }
 
 #[tokio::test]
-async fn credentials_never_leave_their_host() {
+async fn credentials_never_leave_their_host_r123() {
     let (home, other) = (Server::start().await, Server::start().await);
     other.on("/m", ok(MODULE, ""));
     home.on("/m", ok(MODULE, ""));

@@ -46,7 +46,7 @@ async fn without_start_nothing_runs_but_the_start_section() {
 }
 
 #[tokio::test]
-async fn exit_codes_are_outcomes_and_keep_the_output() {
+async fn exit_codes_are_outcomes_and_keep_the_output_r141() {
     for code in [0, 1, 2, 125, 126, 137, 255, -1, i32::MIN] {
         let wasm = flight(
             &format!(
@@ -364,7 +364,7 @@ async fn a_million_things_can_run_at_once() {
 
 /// Thirty-two flights that never end, on however few threads: a good one and the limits come through.
 #[tokio::test]
-async fn a_good_flight_among_endless_ones() {
+async fn a_good_flight_among_endless_ones_r133() {
     let endless = module(&flight("(loop br 0)", "")).await.unwrap();
     let limit = Duration::from_secs(3);
     let started = Instant::now();

@@ -14,7 +14,7 @@ fn check(wasm: &[u8], words: &[&str]) {
 }
 
 #[test]
-fn what_is_no_module_is_told_apart() {
+fn what_is_no_module_is_told_apart_r137() {
     check(b"", &["empty"]);
     check(b"\x7fELF\x02\x01\x01", &["ELF"]);
     check(b" \n<!doctype html><html>", &["HTML"]);
@@ -35,7 +35,7 @@ fn what_is_no_module_is_told_apart() {
 }
 
 #[test]
-fn every_missing_import_is_named() {
+fn every_missing_import_is_named_r137() {
     let wasm = assemble(
         r#"(module (import "host" "known" (func)) (import "env" "one" (func)) (import "host" "two" (func))
         (import "env" "memory" (memory 1)) (import "env" "one" (global i32)))"#,

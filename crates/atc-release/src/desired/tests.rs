@@ -87,7 +87,7 @@ fn forms() {
 }
 
 #[test]
-fn nothing_must_be_said() {
+fn nothing_must_be_said_r55_p02() {
     check("[]", "");
     check("[[],[]]", "");
     check(" [ ] \n", "");
@@ -227,7 +227,7 @@ fn values_one_after_another() {
 }
 
 #[test]
-fn kinds_of_lists() {
+fn kinds_of_lists_r77() {
     check(
         &format!(r#"{{"apiVersion":"v1","kind":"List","items":[{A},{B}]}}"#),
         "a b",

@@ -111,7 +111,7 @@ fn records() {
 }
 
 #[test]
-fn too_big_is_refused() {
+fn too_big_is_refused_r65() {
     // Bytes that do not pack: a multiplicative sequence.
     let mut state = 1_u32;
     let noise: String = std::iter::repeat_with(|| {

@@ -210,7 +210,7 @@ fn same_stages() {
 }
 
 #[test]
-fn rules_of_aggregated_roles_are_the_controllers() {
+fn rules_of_aggregated_roles_are_the_controllers_r31() {
     let check = |extra: &Value, kept: bool| {
         let mut value = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "a" }, "rules": [] });
         value["aggregationRule"] = extra.clone();

@@ -27,7 +27,7 @@ async fn check(name: &str, wasm: &Bytes, bounds: Bounds, kind: FlightErrorKind, 
 }
 
 #[tokio::test]
-async fn traps_are_named() {
+async fn traps_are_named_r141() {
     let nowhere =
         "(type $t (func)) (table 1 funcref) (func $inner unreachable) (func $outer (call $inner))";
     for (name, body, items, words) in [
@@ -93,7 +93,7 @@ async fn a_trap_keeps_what_was_written() {
 }
 
 #[tokio::test]
-async fn recursion_ends_in_a_trap_and_deep_calls_work() {
+async fn recursion_ends_in_a_trap_and_deep_calls_work_r143() {
     let deep = "(func $deep (param i64) (result i64) (if (result i64) (i64.eqz (local.get 0)) (then (i64.const 0))
         (else (i64.add (call $deep (i64.sub (local.get 0) (i64.const 1))) (local.get 0)))))";
     assert_eq!(
@@ -230,13 +230,13 @@ async fn wasi_calls_that_ask_for_too_much() {
 #[test]
 fn all_of_it_compiled_in_a_hurry() {
     crate::testkit::in_a_hurry(&[
-        traps_are_named,
+        traps_are_named_r141,
         a_trap_keeps_what_was_written,
-        recursion_ends_in_a_trap_and_deep_calls_work,
+        recursion_ends_in_a_trap_and_deep_calls_work_r143,
         a_start_of_another_type,
         a_panic_in_the_cluster_is_an_error,
         wasi_calls_that_ask_for_too_much,
-        bounds::memory_grows_to_the_limit_only,
+        bounds::memory_grows_to_the_limit_only_r135,
         bounds::a_declared_minimum_over_the_limit_is_an_error,
         bounds::tables_grow_to_the_limit_only,
         bounds::many_tables_are_refused,
@@ -244,18 +244,18 @@ fn all_of_it_compiled_in_a_hurry() {
         bounds::stdout_is_bounded,
         bounds::two_mebibytes_come_out_whole,
         bounds::stderr_is_cut_to_its_tail,
-        pointers::bad_pointers_are_faults,
+        pointers::bad_pointers_are_faults_r139,
         pointers::a_guest_without_memory,
-        pointers::bad_mallocs_are_faults,
+        pointers::bad_mallocs_are_faults_r139,
         pointers::exits_in_malloc_are_exits,
         pointers::lookups_are_counted,
-        time::the_time_limit_stops_everything,
+        time::the_time_limit_stops_everything_r131_r133,
         time::no_limit_is_no_limit,
         time::the_tail_of_stderr_comes_with_a_time_out,
         super::a_lookup_is_asked_and_answered,
         super::memory_may_grow_in_malloc,
         super::a_million_things_can_run_at_once,
-        super::a_good_flight_among_endless_ones,
+        super::a_good_flight_among_endless_ones_r133,
         super::dropping_the_future_stops_the_run,
     ]);
 }

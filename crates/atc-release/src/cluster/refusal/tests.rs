@@ -24,7 +24,7 @@ fn conflicts_name_field_and_manager() {
 }
 
 #[test]
-fn immutable_fields_are_explained() {
+fn immutable_fields_are_explained_r73_r75() {
     let long = "x".repeat(9000);
     let r = read(
         422,

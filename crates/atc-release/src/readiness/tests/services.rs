@@ -39,7 +39,7 @@ fn read(live: &Value, slices: &[Value], pods: &[Value]) -> (Judgement, usize) {
 }
 
 #[test]
-fn services() {
+fn services_p06() {
     let selecting = service(&json!({ "selector": { "app": "x", "tier": "web" } }));
     let asked = related(&selecting);
     assert_eq!(asked.len(), 1);

@@ -86,7 +86,7 @@ fn deployments() {
 }
 
 #[test]
-fn deployments_that_do_not_move() {
+fn deployments_that_do_not_move_r153_r157() {
     let rolled_out = json!({
         "observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "availableReplicas": 3,
         "conditions": [condition("Available", "True")],
@@ -165,7 +165,7 @@ fn replica_sets() {
 }
 
 #[test]
-fn stateful_sets() {
+fn stateful_sets_r153() {
     let done = json!({
         "observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "availableReplicas": 3,
         "currentRevision": "a", "updateRevision": "a",

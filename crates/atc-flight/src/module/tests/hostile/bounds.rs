@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-pub(super) async fn memory_grows_to_the_limit_only() {
+pub(super) async fn memory_grows_to_the_limit_only_r135() {
     let grow = |pages: u32| {
         let body = format!(
             "(if (i32.eq (memory.grow (i32.const {})) (i32.const -1)) (then (call $say (i32.const 64) (i32.const 1))) (else {SAY}))",

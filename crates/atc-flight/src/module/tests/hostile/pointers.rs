@@ -6,7 +6,7 @@ use super::*;
 use crate::AbiFault;
 
 #[tokio::test]
-pub(super) async fn bad_pointers_are_faults() {
+pub(super) async fn bad_pointers_are_faults_r139() {
     let (name, kind, version) = (packed(100, 4), packed(104, 9), packed(113, 2));
     let call = |state: u64, name: &str| {
         format!("(drop (call $lookup (i32.const {state}) {name} (i64.const 0) {kind} {version}))")
@@ -102,7 +102,7 @@ pub(super) async fn a_guest_without_memory() {
 }
 
 #[tokio::test]
-pub(super) async fn bad_mallocs_are_faults() {
+pub(super) async fn bad_mallocs_are_faults_r139() {
     let call =
         "(call $lookup (i32.const 40) (i64.const 0) (i64.const 0) (i64.const 0) (i64.const 0))";
     let malloc =

@@ -8,7 +8,7 @@ const LATE: Duration = Duration::from_millis(200);
 
 /// Endless in a loop, in a sleep, in the host: stopped at the limit, within 0.2 s.
 #[tokio::test]
-pub(super) async fn the_time_limit_stops_everything() {
+pub(super) async fn the_time_limit_stops_everything_r131_r133() {
     let sleep = |clock: u8, flags: u16, nanos: u64| {
         format!(
             "(i32.store8 (i32.const 520) (i32.const 0)) (i32.store (i32.const 528) (i32.const {clock}))
