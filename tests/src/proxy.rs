@@ -40,6 +40,8 @@ pub enum Fault {
     Status(u16, Option<u32>),
     /// It reaches the apiserver this much later.
     Delay(Duration),
+    /// It reaches the apiserver at the next [`Proxy::heal`].
+    Hold,
     /// The apiserver does it, and the connection is closed before the answer arrives.
     LoseAnswer,
 }
@@ -77,6 +79,8 @@ struct State {
     ended: watch::Sender<bool>,
     seen: Mutex<Vec<String>>,
     flow: watch::Sender<Flow>,
+    /// Counts up at each [`Proxy::heal`].
+    heals: watch::Sender<u64>,
     /// Counts up at each [`Proxy::cut_all`].
     cuts: watch::Sender<u64>,
 }
@@ -104,6 +108,7 @@ impl Proxy {
             ended: watch::Sender::new(false),
             seen: Mutex::default(),
             flow: watch::Sender::new(Flow::Open),
+            heals: watch::Sender::new(0),
             cuts: watch::Sender::new(0),
         });
         let shared = Arc::clone(&state);
@@ -169,6 +174,7 @@ impl Proxy {
         *lock(&self.state.end) = None;
         self.state.ended.send_replace(false);
         self.state.flow.send_replace(Flow::Open);
+        self.state.heals.send_modify(|count| *count += 1);
     }
 
     /// Open connections, watches among them, become silent without being closed, and new ones are as silent.
@@ -252,6 +258,7 @@ async fn connection(
 ) -> Result<()> {
     client.set_nodelay(true)?;
     let mut flow = state.flow.subscribe();
+    let mut heals = state.heals.subscribe();
     let (head, rest) = read_head(&mut client).await?;
     let line = head.lines().next().context("no request")?;
     let request = line
@@ -264,6 +271,7 @@ async fn connection(
         Some(Fault::Cut) => return Ok(()),
         Some(Fault::Status(status, retry)) => return answer(&mut client, status, retry).await,
         Some(Fault::Delay(delay)) => tokio::time::sleep(delay).await,
+        Some(Fault::Hold) => heals.changed().await?,
         Some(Fault::LoseAnswer) | None => {}
     }
     flow.wait_for(|flow| *flow == Flow::Open).await?;

@@ -6,8 +6,10 @@ use atc_api::ResourceRef;
 use atc_release::cluster::{ApplyOptions, Expect};
 use atc_release::history::{NEVER_ACTIVE, Revision};
 use atc_release::object::{Object, Stages};
+use atc_release::ownership::Owner;
 use atc_watch::{Fingerprint, Target};
 
+use super::check::was_changed;
 use super::{Report, TakeoffRequest};
 use crate::children::Child;
 use crate::engine::Engine;
@@ -58,6 +60,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let count = stages.len();
         let sight = self.sight(&request.namespace, work.observer);
+        let us = Owner::new(&request.namespace, &request.release);
         for (at, stage) in stages.iter().enumerate() {
             let wanted = pick(stage, work.due);
             work.observer.progress(Progress::Applying {
@@ -96,10 +99,17 @@ impl Engine {
                     .unwrap_or_default(),
                 ..ApplyOptions::default()
             };
-            let answers = self.cluster().apply_stage(&wanted, options).await;
+            let answers = self.cluster().apply_stage(&wanted, &options).await;
             let mut live = HashMap::new();
             let mut failures = Vec::new();
             for (object, answer) in wanted.iter().zip(answers) {
+                let expected = work.expectations.get(&object.reference());
+                let answer = match answer {
+                    Err(error) if was_changed(&error, expected) => {
+                        self.apply_anew(object, options(object), &us).await
+                    }
+                    other => other.map_err(|error| chain(&error)),
+                };
                 match answer {
                     Ok(applied) => {
                         let fingerprint = Fingerprint::of(&applied.live);
@@ -113,7 +123,7 @@ impl Engine {
                         report.written.push(object.reference());
                         live.insert(object.reference(), applied.live);
                     }
-                    Err(error) => failures.push(chain(&error)),
+                    Err(words) => failures.push(words),
                 }
             }
             if !failures.is_empty() {

@@ -1,9 +1,12 @@
-//! What is asked before the first write: whose are the objects, and would the API server take them.
+//! What is asked before the first write: whose are the objects, and would the API server take them. And what is asked
+//! again about an object that changed since.
 
 use std::collections::{HashMap, HashSet};
 
 use atc_api::ResourceRef;
-use atc_release::cluster::{ApplyOptions, Expect, Preview};
+use atc_release::cluster::{
+    Applied, ApplyOptions, ClusterError, ErrorKind, Expect, LiveMeta, Preview,
+};
 use atc_release::object::{Object, Stages};
 use atc_release::ownership::{self, Owner};
 
@@ -13,6 +16,10 @@ use super::{DryRun, TakeoffRequest};
 use crate::engine::Engine;
 use crate::error::{EngineError, chain};
 use crate::memory::Memory;
+
+/// Looks at an object that changes between look and apply each time. One or two are enough beside a controller that
+/// writes its status.
+const MAX_LOOKS: u32 = 5;
 
 impl Engine {
     /// Refuses what belongs to others; gives what the applies must find unchanged.
@@ -27,17 +34,11 @@ impl Engine {
         let mut expectations = HashMap::new();
         let mut failures = Vec::new();
         for (object, live) in objects.into_iter().zip(found) {
-            match live {
-                Err(error) => failures.push(chain(&error)),
-                Ok(None) => {
-                    expectations.insert(object.reference(), Expect::Absent);
+            match expected(object, live, &us) {
+                Ok(expect) => {
+                    expectations.insert(object.reference(), expect);
                 }
-                Ok(Some(live)) => {
-                    match ownership::may_take(&object.canonical(), Some(live.value()), &us, false) {
-                        Ok(()) => {}
-                        Err(error) => failures.push(chain(&error)),
-                    }
-                }
+                Err(words) => failures.push(words),
             }
         }
         if failures.is_empty() {
@@ -47,6 +48,27 @@ impl Engine {
             step: "ownership",
             failures,
         })
+    }
+
+    /// Applies an object that changed since it was looked at, as long as it is ours. One that another release has taken
+    /// meanwhile is left to it.
+    pub(super) async fn apply_anew(
+        &self,
+        object: &Object,
+        mut options: ApplyOptions,
+        us: &Owner,
+    ) -> Result<Applied, String> {
+        let mut looks = 1;
+        loop {
+            let live = self.cluster().metadata_of(&[object]).await.pop();
+            options.expect = expected(object, live.unwrap_or(Ok(None)), us)?;
+            match self.cluster().apply(object, &options).await {
+                Err(error) if was_changed(&error, Some(&options.expect)) && looks < MAX_LOOKS => {
+                    looks += 1;
+                }
+                other => return other.map_err(|error| chain(&error)),
+            }
+        }
     }
 
     /// One dry run over all stages before anything is applied. Gives what could not be judged.
@@ -85,6 +107,28 @@ impl Engine {
             })
         }
     }
+}
+
+/// What an apply of an object must find, if `us` may write it.
+fn expected(
+    object: &Object,
+    live: Result<Option<LiveMeta>, ClusterError>,
+    us: &Owner,
+) -> Result<Expect, String> {
+    let Some(live) = live.map_err(|error| chain(&error))? else {
+        return Ok(Expect::Absent);
+    };
+    ownership::may_take(&object.canonical(), Some(live.value()), us, false)
+        .map_err(|error| chain(&error))?;
+    Ok(Expect::Present {
+        uid: live.uid().to_owned(),
+        resource_version: live.resource_version().to_owned(),
+    })
+}
+
+/// Whether an apply failed only because the object is not as it was when it was looked at.
+pub(super) fn was_changed(error: &ClusterError, expected: Option<&Expect>) -> bool {
+    error.kind() == ErrorKind::Stale && matches!(expected, Some(Expect::Present { .. }))
 }
 
 /// Whether a dry run can save anything: the apply of a single object is refused whole or not at all, and where the
