@@ -47,7 +47,7 @@ pub(crate) async fn connect(
                 ..KubeConfigOptions::default()
             };
             let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-            Some(config.context("the kubeconfig cannot be used")?)
+            Some(config.map_err(unusable)?)
         }
         (None, _) if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() && context.is_none() => {
             Some(
@@ -111,6 +111,22 @@ fn read(global: &Global) -> anyhow::Result<Option<Kubeconfig>> {
         });
     }
     Ok(merged.filter(|config| !(config.clusters.is_empty() && config.contexts.is_empty())))
+}
+
+/// Why there is no cluster in a kubeconfig that could be read.
+fn unusable(error: KubeconfigError) -> anyhow::Error {
+    match error {
+        KubeconfigError::CurrentContextNotSet => {
+            anyhow::anyhow!("the kubeconfig has no current context: name one with -kube-context")
+        }
+        KubeconfigError::LoadContext(name) => {
+            anyhow::anyhow!("the kubeconfig has no context \"{name}\"")
+        }
+        KubeconfigError::LoadClusterOfContext(name) => {
+            anyhow::anyhow!("the kubeconfig has no cluster \"{name}\", which its context names")
+        }
+        error => anyhow::Error::new(error).context("the kubeconfig cannot be used"),
+    }
 }
 
 fn one(path: &Path) -> anyhow::Result<Kubeconfig> {
