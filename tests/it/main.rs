@@ -22,6 +22,7 @@ mod kit;
 mod kubeconfigs;
 mod modes;
 mod odd;
+mod operator;
 mod outage;
 mod output;
 mod prune;

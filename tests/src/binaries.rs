@@ -1,4 +1,4 @@
-//! The binaries under test, as cargo built them beside the test itself.
+//! The binaries under test and the example programs, as cargo built them beside the test itself.
 
 use std::{
     fs,
@@ -16,16 +16,26 @@ const READY: &str = "ATC_TESTS_BUILT";
 /// Path of `atc` or `yoke`: what the variable `ATC` or `YOKE` names, else the one in the target folder of this test,
 /// built first when it is missing or older than the sources.
 pub fn binary(name: &str) -> Result<PathBuf> {
-    static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
     if let Some(path) = std::env::var_os(name.to_uppercase()).filter(|v| !v.is_empty()) {
         return Ok(path.into());
     }
+    built(name)
+}
+
+/// Path of an example program of `docs/examples`, built first as [`binary`] does.
+pub fn example(name: &str) -> Result<PathBuf> {
+    built(&format!("examples/{name}"))
+}
+
+/// What the target folder has, as new as the sources.
+fn built(name: &str) -> Result<PathBuf> {
+    static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
     let folder = folder()?;
-    if !is_ready() {
+    let path = folder.join(name);
+    if !is_ready() && !is_fresh(&path)? {
         let built = BUILT.get_or_init(|| build(&folder).map_err(|error| format!("{error:#}")));
         built.as_ref().map_err(|error| anyhow::anyhow!("{error}"))?;
     }
-    let path = folder.join(name);
     if !path.is_file() {
         bail!("no \"{}\": run `cargo xtask test`", path.display());
     }
@@ -54,34 +64,31 @@ pub(crate) fn workspace() -> PathBuf {
         .map_or_else(PathBuf::new, Path::to_owned)
 }
 
-/// Builds both with the command that `cargo xtask test` uses, so that features, and with them the dependencies' builds,
-/// are the same.
-fn build(folder: &Path) -> Result<()> {
+/// Whether it is there and newer than the sources.
+fn is_fresh(program: &Path) -> Result<bool> {
     let root = workspace();
     let mut newest = SystemTime::UNIX_EPOCH;
-    for part in ["crates", "bins"] {
+    for part in ["crates", "bins", "docs/examples/operator"] {
         newest = newest.max(newest_source(&root.join(part))?);
     }
-    let fresh = |name| {
-        folder
-            .join(name)
-            .metadata()
-            .and_then(|m| m.modified())
-            .is_ok_and(|time| time > newest)
-    };
-    if fresh("atc") && fresh("yoke") {
-        return Ok(());
-    }
+    let made = program.metadata().and_then(|made| made.modified());
+    Ok(made.is_ok_and(|made| made > newest))
+}
+
+/// Builds all with the command that `cargo xtask test` uses, so that features, and with them the dependencies' builds, are
+/// the same.
+fn build(folder: &Path) -> Result<()> {
     let target = folder.parent().context("no target folder")?;
     let mut cargo = Command::new("cargo");
     cargo
-        .current_dir(&root)
+        .current_dir(workspace())
         .args([
             "build",
             "--quiet",
             "--workspace",
             "--bins",
             "--tests",
+            "--examples",
             "--target-dir",
         ])
         .arg(target);

@@ -21,7 +21,7 @@ pub use airway::AirwayBuilder;
 pub use api::{Api, Failure, condition, is_ready};
 pub use atc::Atc;
 pub use audit::{AuditLog, Call};
-pub use binaries::binary;
+pub use binaries::{binary, example};
 pub use cluster::{Cluster, TempNamespace};
 pub use controlplane::FileServer;
 pub use eventually::{eventually, never};

@@ -9,6 +9,7 @@ use atc_readiness::BookError;
 use atc_release::cluster::{ClusterError, EstablishError, RevisionError, WaitError};
 use atc_release::decorate::DecorateError;
 use atc_release::desired::DesiredError;
+use atc_release::drift::DriftError;
 use atc_release::history::HistoryError;
 
 use crate::disposition::Disposition;
@@ -69,6 +70,13 @@ pub enum EngineError {
         /// The tail of its stderr.
         stderr: String,
     },
+    /// Resources of a program's own can't be written as JSON.
+    #[error("can't read these resources")]
+    Resources {
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
     /// What the flight printed could not be read as resources.
     #[error("can't read the flight's output")]
     Output {
@@ -107,6 +115,13 @@ pub enum EngineError {
         /// Why.
         #[source]
         source: Box<ClusterError>,
+    },
+    /// A difference can't be shown.
+    #[error("can't show what differs")]
+    Diff {
+        /// Why.
+        #[source]
+        source: DriftError,
     },
     /// Objects were refused.
     #[error("{}", refused(step, failures))]

@@ -1,13 +1,4 @@
-//! The front door of the Air Traffic Controller: bring one instance to its desired state and say how it went.
-//!
-//! Three doors, from small to large:
-//!
-//! - [`release`]: your own code makes the resources; this crate plans, applies, prunes, keeps history, judges readiness.
-//! - [`Engine::takeoff`]: a flight (a WebAssembly program) makes them.
-//! - [`Engine::instance`]: a whole custom resource, with finalizer and status.
-//!
-//! Dynamic mode for an operator of your own is [`watch`] fed with a report's reads and children. `kube` is re-exported,
-//! so that one dependency gives matching versions; a major of kube is a major of this crate.
+#![doc = include_str!("../README.md")]
 //!
 //! This crate never sees an HTTP server, a command line or a queue: it is called, and answers.
 
@@ -26,6 +17,7 @@ pub mod memory;
 pub mod observer;
 pub mod prepare;
 pub mod readiness;
+pub mod release;
 pub mod status;
 mod takeoff;
 
@@ -33,7 +25,6 @@ pub use atc_access as access;
 pub use atc_api as api;
 pub use atc_artifact as artifact;
 pub use atc_flight as flight;
-pub use atc_release as release;
 pub use atc_watch as watch;
 #[doc(no_inline)]
 pub use kube;

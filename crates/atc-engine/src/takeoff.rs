@@ -14,13 +14,14 @@ use atc_release::decorate::Decoration;
 use atc_release::object::Object;
 use atc_release::plan::PruneOptions;
 
-use crate::children::Child;
+use crate::children::{self, Child};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::hold::{Hold, HoldRequest};
 use crate::memory::Memory;
 use crate::observer::Observer;
 use crate::prepare::Prepared;
+use crate::status::Ready;
 
 mod apply;
 mod check;
@@ -84,6 +85,14 @@ pub struct Report {
     pub changed: bool,
     /// What a dry run could not judge, because its kind or namespace is in the same output.
     pub unjudged: Vec<ResourceRef>,
+}
+
+impl Report {
+    /// What the children say together: failed before in progress before ready. Of a takeoff that was held and found nothing
+    /// to do, nothing is known of the children.
+    pub fn ready(&self) -> Ready {
+        children::summary(&self.children)
+    }
 }
 
 impl Engine {

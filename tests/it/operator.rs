@@ -1,0 +1,165 @@
+//! Operators whose own code makes the resources: the one of `docs/examples/operator` as a process, and its door.
+
+use std::{process::Command, time::Duration};
+
+use atc_engine::kube;
+use atc_engine::release::Release;
+use atc_engine::release::cluster::{Cluster as Target, ClusterOptions};
+use atc_engine::{Engine, EngineOptions};
+use atc_tests::{condition, eventually, example, is_ready, never};
+use serde_json::{Value, json};
+
+use crate::terminal::{Cli, objects};
+use crate::world::{CRDS, LIMIT, configmap, deployment};
+
+const WEBSITES: &str = "/apis/example.dev/v1/websites";
+/// How long is looked for what must not happen.
+const SILENCE: Duration = Duration::from_secs(2);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_without_a_flight() {
+    let cli = Cli::new().await;
+    let world = &cli.world;
+    let plane = world.cluster.plane();
+    let mut command = Command::new(example("operator").unwrap());
+    command.env("KUBECONFIG", plane.kubeconfig());
+    let mut operator = plane.keep("operator", command).unwrap();
+    let said = |words: &str| {
+        let log = std::fs::read_to_string(operator.log()).unwrap();
+        assert!(log.contains(words), "{words:?} in {log}");
+    };
+    eventually(LIMIT, "websites are served", || world.get(WEBSITES)).await;
+
+    let path = format!("/apis/example.dev/v1/namespaces/{}/websites", world.ns);
+    let site = format!("{path}/hello");
+    let spec = json!({ "image": "none", "replicas": 2, "html": "hello" });
+    let body = json!({ "apiVersion": "example.dev/v1", "kind": "Website", "metadata": { "name": "hello" }, "spec": spec });
+    world.post(&path, &body).await;
+    // Whatever it is told, it is ready in the end, and not before.
+    let ready = async |generation: u32| {
+        eventually(
+            LIMIT,
+            &format!("generation {generation} is ready"),
+            || async {
+                let found = world.get(&site).await?.unwrap_or_default();
+                let observed = condition(&found, "Ready").map(|c| c["observedGeneration"].clone());
+                Ok((is_ready(&found) && observed == Some(generation.into())).then_some(found))
+            },
+        )
+        .await
+    };
+    let made = ready(1).await;
+    let pods = format!("/apis/apps/v1/namespaces/{}/deployments/hello", world.ns);
+    let deployed = world.get(&pods).await.unwrap().unwrap();
+    assert_eq!(deployed["status"]["readyReplicas"], 2);
+    let owner = &deployed["metadata"]["ownerReferences"][0];
+    assert_eq!(owner["uid"], made["metadata"]["uid"]);
+    world.has("hello", json!({ "index.html": "hello" })).await;
+    said("+    index.html: hello");
+    let release = format!("example.dev.Website.{}.hello", world.ns);
+    let ran = cli.ok(&["blackbox", &release], &Value::Null).await;
+    assert!(ran.stdout.contains("(current)"), "{}", ran.stdout);
+
+    // An edit changes what it must, and no more.
+    let edit = async |spec: Value| world.merge(&site, &json!({ "spec": spec })).await;
+    edit(json!({ "html": "bye" })).await;
+    ready(2).await;
+    world.has("hello", json!({ "index.html": "bye" })).await;
+    said("-    index.html: hello\n+    index.html: bye");
+    let now = world.get(&pods).await.unwrap().unwrap();
+    for field in ["uid", "generation"] {
+        assert_eq!(now["metadata"][field], deployed["metadata"][field]);
+    }
+    // What is dropped goes. Then nothing is written any more.
+    edit(json!({ "html": null })).await;
+    world.gone(&world.core("configmaps", "hello")).await;
+    let settled = ready(3).await;
+    let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+    never(SILENCE, "anything is written", || async {
+        let now = world.get(&site).await?.unwrap();
+        Ok((version(&now) != version(&settled)).then_some(now))
+    })
+    .await;
+    // What somebody takes away comes back.
+    world.delete(&pods).await;
+    eventually(LIMIT, "the Deployment is back", || async {
+        let found = world.get(&pods).await?;
+        Ok(found.filter(|found| found["metadata"]["uid"] != deployed["metadata"]["uid"]))
+    })
+    .await;
+
+    world.delete(&site).await;
+    for path in [&site, &pods] {
+        world.gone(path).await;
+    }
+    assert!(world.revisions().await.is_empty());
+    assert!(operator.terminate().unwrap().success());
+    let crd = format!("{CRDS}/websites.example.dev");
+    let arguments = [
+        "mayday",
+        "-namespace",
+        "default",
+        "-remove-crds",
+        "website-operator",
+    ];
+    let ran = cli.yoke.run(&arguments).await.unwrap();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    world.gone(&crd).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_of_ones_own() {
+    let cli = Cli::new().await;
+    let world = &cli.world;
+    let config = config(&world.cluster.plane().kubeconfig()).await;
+    let cluster = Target::connect(config, ClusterOptions::default()).unwrap();
+    let engine = Engine::new(cluster, EngineOptions::default()).unwrap();
+    let release = Release::new(&engine, &world.ns, "r");
+    assert_eq!(release.name(), "r");
+    // There is nothing to wait for, to remove.
+    release.wait(LIMIT).await.unwrap();
+    assert!(!release.mayday().await.unwrap().existed);
+
+    let all = json!([
+        objects(&["a"]),
+        [deployment("d", 1), configmap("b", json!({}))]
+    ]);
+    assert!(release.diff(&all).await.unwrap().contains("+    k: v\n"));
+    assert!(world.configmaps(&world.ns).await.is_empty());
+    let made = release.takeoff(&all).await.unwrap();
+    assert!(made.changed && !made.ready().status, "{made:?}");
+    release.wait(LIMIT).await.unwrap();
+    let again = release.takeoff(&all).await.unwrap();
+    assert!(!again.changed && again.ready().status, "{again:?}");
+    assert_eq!(release.diff(&all).await.unwrap(), "");
+
+    // All of it or nothing; what cannot be is said.
+    let bad = json!([
+        configmap("c", json!({})),
+        configmap("Not_A_Name", json!({}))
+    ]);
+    let error = release.takeoff(&bad).await.unwrap_err().chain();
+    assert!(error.contains("Not_A_Name"), "{error}");
+    assert!(world.configmap("c").await.is_none());
+    let mut stuck = deployment("d", 1);
+    stuck["spec"]["template"]["spec"]["nodeSelector"] = json!({ "no": "such" });
+    release.takeoff(&[stuck]).await.unwrap();
+    assert!(world.configmaps(&world.ns).await.is_empty());
+    let late = release.wait(Duration::from_millis(100)).await.unwrap_err();
+    assert!(late.chain().contains("deployment/d"), "{}", late.chain());
+
+    // The command line knows it.
+    let ran = cli.ok(&["turbulence", "r"], &Value::Null).await;
+    assert!(ran.stderr.contains("as recorded"), "{}", ran.stderr);
+    let gone = release.mayday().await.unwrap();
+    assert!(gone.existed && gone.deleted.len() >= 3, "{gone:?}");
+    assert!(world.revisions().await.is_empty());
+}
+
+async fn config(kubeconfig: &std::path::Path) -> kube::Config {
+    let file = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
+    let options = kube::config::KubeConfigOptions::default();
+    kube::Config::from_custom_kubeconfig(file, &options)
+        .await
+        .unwrap()
+}
