@@ -19,6 +19,7 @@ mod instance;
 mod interrupted;
 mod killed;
 mod kit;
+mod many;
 mod modes;
 mod outage;
 mod output;

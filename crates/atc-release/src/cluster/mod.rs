@@ -4,7 +4,7 @@
 //! program does not know.
 //!
 //! - [`mapping`], [`discovery`]: from a kind to its URL, one request per group-version, remembered.
-//! - [`read`]: get, list, metadata alone.
+//! - [`read`], `inventory`: get, list, metadata alone; of many objects at once.
 //! - [`apply`], [`stages`]: server-side apply of one object, of a stage, dry run of all stages.
 //! - [`fields`]: fields of others that become ours.
 //! - [`delete`], [`prune`]: delete, orphan, remove stage by stage.
@@ -32,6 +32,7 @@ mod explain;
 mod fields;
 pub mod find;
 pub mod intent;
+mod inventory;
 pub mod judge;
 pub mod lock;
 pub mod mapping;
@@ -79,6 +80,9 @@ pub struct ClusterOptions {
     pub call_timeout: Duration,
     /// Calls in flight at once. Default 16: measured, more gain nothing (HTTP/1.1, one connection per call in flight).
     pub in_flight: usize,
+    /// Of these, calls of one step. Default 8: half of them, so that a stage of a thousand objects does not stand in
+    /// everybody's way.
+    pub breadth: usize,
     /// Longest time that one call is retried, waits included. Default 90 s: a server that says "come back in 7 s" for a
     /// minute is waited for, one that stays away longer is the caller's matter.
     pub patience: Duration,
@@ -91,6 +95,7 @@ impl Default for ClusterOptions {
             status_manager: atc_api::names::MANAGER_ATC.to_owned(),
             call_timeout: Duration::from_secs(30),
             in_flight: 16,
+            breadth: 8,
             patience: Duration::from_secs(90),
         }
     }
@@ -146,11 +151,24 @@ impl Cluster {
         &self.inner.client
     }
 
-    /// Runs the calls of one step side by side, results in their order: at most half of what may be in flight, so that
-    /// a stage of a thousand objects does not stand in everybody's way.
+    /// Runs the calls of one step side by side, results in their order.
     async fn breadth<T>(&self, calls: Vec<BoxFuture<'_, T>>) -> Vec<T> {
-        let width = (self.inner.options.in_flight / 2).max(1);
-        stream::iter(calls).buffered(width).collect().await
+        stream::iter(calls).buffered(self.width()).collect().await
+    }
+
+    /// Whether all of these say yes; asks no more of them after the first that does not.
+    async fn all(&self, calls: Vec<BoxFuture<'_, bool>>) -> bool {
+        let mut answers = stream::iter(calls).buffer_unordered(self.width());
+        while let Some(yes) = answers.next().await {
+            if !yes {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn width(&self) -> usize {
+        self.inner.options.breadth.max(1)
     }
 
     /// How it was set up.

@@ -6,7 +6,7 @@ use futures::FutureExt;
 use serde_json::Value;
 
 use super::apply::{Applied, ApplyOptions};
-use super::{Cluster, ClusterError, ErrorKind, LiveMeta};
+use super::{Cluster, ClusterError, ErrorKind};
 use crate::object::Object;
 
 /// What the server says of an object in advance.
@@ -34,30 +34,6 @@ impl Cluster {
             async move { self.apply(object, &options).await }.boxed()
         });
         self.breadth(calls.collect()).await
-    }
-
-    /// The metadata of these objects as they live, in their order; `None` where there is no such object, or no such
-    /// kind yet. This is how one learns whose they are before writing.
-    pub async fn metadata_of(
-        &self,
-        objects: &[&Object],
-    ) -> Vec<Result<Option<LiveMeta>, ClusterError>> {
-        let looks = objects
-            .iter()
-            .map(|object| self.metadata_or_none(object).boxed());
-        self.breadth(looks.collect()).await
-    }
-
-    async fn metadata_or_none(&self, object: &Object) -> Result<Option<LiveMeta>, ClusterError> {
-        let look = async {
-            let mapping = self.mapping(object.api_version(), object.kind()).await?;
-            let namespace = object.namespace().unwrap_or_default();
-            self.metadata(&mapping, namespace, object.name()).await
-        };
-        match look.await {
-            Err(error) if error.kind() == ErrorKind::NoSuchKind => Ok(None),
-            other => other,
-        }
     }
 
     /// Asks the server about all objects of all stages, before anything is written. `options` are those of the apply
