@@ -23,6 +23,7 @@ mod many;
 mod modes;
 mod outage;
 mod output;
+mod plan;
 mod prune;
 mod readiness;
 mod solo;

@@ -5,7 +5,7 @@
 //!
 //! - [`mapping`], [`discovery`]: from a kind to its URL, one request per group-version, remembered.
 //! - [`read`], `inventory`: get, list, metadata alone; of many objects at once.
-//! - [`apply`], [`stages`]: server-side apply of one object, of a stage, dry run of all stages.
+//! - [`apply`], [`stages`], [`preview`]: server-side apply of one object, of a stage; dry run of all stages.
 //! - [`fields`]: fields of others that become ours.
 //! - [`delete`], [`prune`]: delete, orphan, remove stage by stage.
 //! - [`status`]: status, finalizers and owner references of a custom resource.
@@ -36,6 +36,7 @@ mod inventory;
 pub mod judge;
 pub mod lock;
 pub mod mapping;
+pub mod preview;
 pub mod prune;
 pub mod read;
 pub mod refusal;
@@ -56,11 +57,11 @@ pub use find::{Found, Unreadable};
 pub use judge::{Judged, NoRules, Rules};
 pub use lock::{Holder, LOCK_LIFE, LOCK_RENEWAL, Lock, LockError};
 pub use mapping::Mapping;
+pub use preview::Preview;
 pub use prune::{PRUNE_LIMIT, Pruned};
 pub use read::{LiveMeta, PAGE};
 pub use refusal::{Cause, FieldConflict, Refusal};
 pub use revisions::RevisionError;
-pub use stages::Preview;
 pub use status::MetadataEdit;
 pub use wait::{EstablishError, Going};
 pub use wait_ready::{Changes, Known, Unready, Wait, WaitError, WaitOptions};
