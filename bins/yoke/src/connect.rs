@@ -81,9 +81,15 @@ pub(crate) async fn connect(
         namespace,
         "cluster"
     );
+    let options = ClusterOptions::default();
+    let options = ClusterOptions {
+        // Nobody else is served by this process. One place stays for the renewal of a claim.
+        breadth: options.in_flight.saturating_sub(1),
+        ..options
+    };
     let client = cluster::client(config).context("cannot set up the client of the cluster")?;
     Ok(Connection {
-        cluster: Cluster::new(client, ClusterOptions::default()),
+        cluster: Cluster::new(client, options),
         namespace,
     })
 }

@@ -41,4 +41,4 @@ pub use mayday::{MaydayReport, MaydayRequest};
 pub use memory::Memory;
 pub use observer::{InstanceObserver, NoObserver, Observer, Progress, Watched};
 pub use readiness::CustomReadiness;
-pub use takeoff::{DryRun, Report, TakeoffRequest};
+pub use takeoff::{DryRun, Report, TakeoffRequest, Unjudged};

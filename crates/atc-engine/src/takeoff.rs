@@ -83,8 +83,18 @@ pub struct Report {
     pub orphaned: Vec<ResourceRef>,
     /// Whether a revision was recorded: the desired state is not the last one.
     pub changed: bool,
-    /// What a dry run could not judge, because its kind or namespace is in the same output.
-    pub unjudged: Vec<ResourceRef>,
+    /// What the server could not judge in the dry run.
+    pub unjudged: Vec<Unjudged>,
+}
+
+/// An object that the server could not judge before it was applied: its kind or namespace is in the same output, or
+/// entries of others must go first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unjudged {
+    /// The object.
+    pub object: ResourceRef,
+    /// Why, and what was looked at in the server's place, in words.
+    pub why: String,
 }
 
 impl Report {

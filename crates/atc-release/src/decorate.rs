@@ -100,12 +100,7 @@ pub fn decorate(
                 .or_else(|| scope_of(object, &from_output))
         };
         let Some(namespaced) = scope else {
-            unknown.insert(format!(
-                "{} of {} ({})",
-                object.kind(),
-                object.api_version(),
-                object.canonical()
-            ));
+            unknown.insert(unserved(object, &from_output));
             continue;
         };
         settle_namespace(object, namespaced, decoration);
@@ -161,6 +156,21 @@ fn kinds_of_crds(stages: &Stages) -> MadeKinds {
 fn scope_of(object: &Object, made: &MadeKinds) -> Option<bool> {
     let (namespaced, versions) = made.get(&object.group_kind())?;
     versions.contains(object.version()).then_some(*namespaced)
+}
+
+/// An object whose kind or version nobody serves.
+fn unserved(object: &Object, made: &MadeKinds) -> String {
+    let (kind, version, object_name) = (object.kind(), object.api_version(), object.canonical());
+    let Some((_, versions)) = made.get(&object.group_kind()) else {
+        return format!("{kind} of {version} ({object_name})");
+    };
+    let served: Vec<&str> = versions.iter().map(String::as_str).collect();
+    let served = if served.is_empty() {
+        "none".to_owned()
+    } else {
+        served.join(", ")
+    };
+    format!("{kind} of {version} ({object_name}; versions served by its definition: {served})")
 }
 
 /// A namespaced object gets the target namespace unless it says another; a cluster-scoped one loses whatever it says, so

@@ -9,6 +9,7 @@
 //! - [`history`]: revisions and the Secrets that keep them; which is active, what is pinned.
 //! - [`intent`]: what a takeoff under way may have made, and who is at it.
 //! - [`plan`]: what to apply, prune and orphan.
+//! - [`schema`]: objects whose kind comes with the same output.
 //! - [`cluster`]: the only part that talks to a cluster, and performs all that.
 //! - [`managed_fields`]: whose are the fields of a live object, and how they become ours.
 //! - [`readiness`]: is a live object ready, and what does that rest on.
@@ -25,3 +26,4 @@ pub mod object;
 pub mod ownership;
 pub mod plan;
 pub mod readiness;
+pub mod schema;

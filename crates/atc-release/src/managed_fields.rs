@@ -8,6 +8,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+mod same;
+
+pub use same::is_same;
+
 /// Managers whose fields were set by client-side apply, or before there was any server-side apply. They never take
 /// anything back, so what they own would stay for ever.
 const CLIENT_SIDE: [&str; 2] = ["kubectl-client-side-apply", "before-first-apply"];

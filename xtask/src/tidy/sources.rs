@@ -54,6 +54,7 @@ const PURE: &[&str] = &[
     "crates/atc-release/src/ownership.rs",
     "crates/atc-release/src/plan.rs",
     "crates/atc-release/src/readiness.rs",
+    "crates/atc-release/src/schema.rs",
     "crates/atc-watch/src/change.rs",
     "crates/atc-watch/src/dependency.rs",
     "crates/atc-watch/src/selection.rs",

@@ -8,7 +8,7 @@ pub(super) mod ready;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
-use atc_engine::api::names;
+use atc_engine::api::{ResourceRef, names};
 use atc_engine::flight::Compiler;
 use atc_engine::release::cluster::Cluster;
 use atc_engine::release::decorate::Decoration;
@@ -17,7 +17,9 @@ use atc_engine::release::drift;
 use atc_engine::release::history;
 use atc_engine::release::object::Stages;
 use atc_engine::release::plan::PruneOptions;
-use atc_engine::{DryRun, Engine, EngineError, EngineOptions, Memory, Report, TakeoffRequest};
+use atc_engine::{
+    DryRun, Engine, EngineError, EngineOptions, Memory, Report, TakeoffRequest, Unjudged,
+};
 
 use super::exclusive::{self, Scope};
 use crate::cli::{Global, Takeoff, given};
@@ -215,14 +217,13 @@ fn tell(args: &Takeoff, namespace: &str, stages: &Stages, report: &Report) {
     let release = super::named(&args.release, namespace);
     let resources = super::counted(stages.count());
     if args.dry {
-        if !report.unjudged.is_empty() {
-            render::warning(format!(
-                "the API server could not judge {}: kind or namespace come with the same output, or entries of others must go first",
-                render::names(&report.unjudged)
-            ));
-        }
+        let unjudged = tell_unjudged(&report.unjudged);
+        let judged = match unjudged {
+            0 => String::new(),
+            _ => format!("{} of ", stages.count().saturating_sub(unjudged)),
+        };
         render::message(format!(
-            "dry run of {release}: the API server would take {resources}"
+            "dry run of {release}: the API server would take {judged}{resources}"
         ));
     } else if report.changed {
         let pruned = match report.pruned.len() {
@@ -242,4 +243,20 @@ fn tell(args: &Takeoff, namespace: &str, stages: &Stages, report: &Report) {
             "{release} is as it was: {resources} applied again, no new revision"
         ));
     }
+}
+
+/// Says what the server could not judge, those of the same reason in one line. Gives how many.
+fn tell_unjudged(unjudged: &[Unjudged]) -> usize {
+    let mut by_reason: Vec<(&str, Vec<&ResourceRef>)> = Vec::new();
+    for Unjudged { object, why } in unjudged {
+        match by_reason.iter_mut().find(|(reason, _)| reason == why) {
+            Some((_, objects)) => objects.push(object),
+            None => by_reason.push((why, vec![object])),
+        }
+    }
+    for (why, objects) in by_reason {
+        let objects = render::names(&objects);
+        render::warning(format!("the API server can't judge {objects} yet: {why}"));
+    }
+    unjudged.len()
 }

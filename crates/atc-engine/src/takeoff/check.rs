@@ -12,7 +12,7 @@ use atc_release::ownership::{self, Owner};
 
 use super::apply::pick;
 use super::record::is_covered;
-use super::{DryRun, TakeoffRequest};
+use super::{DryRun, TakeoffRequest, Unjudged};
 use crate::engine::Engine;
 use crate::error::{EngineError, chain};
 use crate::memory::Memory;
@@ -77,7 +77,7 @@ impl Engine {
         request: &TakeoffRequest,
         stages: &Stages,
         due: &HashSet<ResourceRef>,
-    ) -> Result<Vec<ResourceRef>, EngineError> {
+    ) -> Result<Vec<Unjudged>, EngineError> {
         let wanted: Vec<Vec<Object>> = stages.iter().map(|stage| pick(stage, due)).collect();
         let options = |_: &Object| ApplyOptions {
             force: request.force_conflicts,
@@ -94,7 +94,10 @@ impl Engine {
         ) {
             match preview {
                 Preview::Accepted(_) => {}
-                Preview::Unjudged(_) => unjudged.push(object.reference()),
+                Preview::Unjudged(why) => unjudged.push(Unjudged {
+                    object: object.reference(),
+                    why,
+                }),
                 Preview::Refused(error) => failures.push(chain(&error)),
             }
         }

@@ -5,15 +5,11 @@ use atc_release::history::{self, Revision};
 use atc_release::object::{Object, Stages};
 use atc_release::ownership::{Owner, may_prune};
 use atc_release::plan;
-use futures::future::{BoxFuture, join_all};
-use futures::{FutureExt, StreamExt, stream};
+use futures::future::join_all;
 
 use super::TakeoffRequest;
 use crate::engine::Engine;
 use crate::error::EngineError;
-
-/// Looks at objects at once; each holds one whole object.
-const LOOKS: usize = 8;
 
 impl Engine {
     /// Whether the release is settled and as it is wanted: nobody works on it and nobody was interrupted, its active revision
@@ -46,8 +42,14 @@ impl Engine {
         {
             return Ok(false);
         }
+        let us = Owner::new(&request.namespace, &request.release);
+        let objects: Vec<&Object> = stages.objects().collect();
+        let options = ApplyOptions {
+            force: request.force_conflicts,
+            ..ApplyOptions::default()
+        };
         Ok(!self.is_anything_left(request, stages, revisions).await
-            && self.is_everything_there(request, stages).await)
+            && cluster.are_as_applied(&objects, &us, &options).await)
     }
 
     /// Whether an earlier revision has an object that is still ours and not wanted any more.
@@ -76,45 +78,5 @@ impl Engine {
                 .is_some_and(|live| may_prune(live.value(), &us)),
             Err(_) => true,
         })
-    }
-
-    /// Whether a dry run of every object answers with that very object, to the last field and its manager.
-    async fn is_everything_there(&self, request: &TakeoffRequest, stages: &Stages) -> bool {
-        let us = Owner::new(&request.namespace, &request.release);
-        let looks: Vec<BoxFuture<'_, bool>> = stages
-            .objects()
-            .map(|object| self.is_there(request, object, &us).boxed())
-            .collect();
-        let mut looks = stream::iter(looks).buffer_unordered(LOOKS);
-        while let Some(is_there) = looks.next().await {
-            if !is_there {
-                return false;
-            }
-        }
-        true
-    }
-
-    async fn is_there(&self, request: &TakeoffRequest, object: &Object, us: &Owner) -> bool {
-        let cluster = self.cluster();
-        let Ok(mapping) = cluster.mapping(object.api_version(), object.kind()).await else {
-            return false;
-        };
-        let namespace = object.namespace().unwrap_or_default();
-        let Ok(Some(live)) = cluster.get(&mapping, namespace, object.name()).await else {
-            return false;
-        };
-        let is_going = !live["metadata"]["deletionTimestamp"].is_null();
-        if is_going || !may_prune(&live["metadata"], us) {
-            return false;
-        }
-        let options = ApplyOptions {
-            force: request.force_conflicts,
-            dry_run: true,
-            ..ApplyOptions::default()
-        };
-        cluster
-            .apply(object, &options)
-            .await
-            .is_ok_and(|applied| applied.live == live)
     }
 }

@@ -88,6 +88,14 @@ pub enum ClusterError {
         /// The kind.
         kind: String,
     },
+    /// Its kind comes with the same output, with a schema that it does not fit.
+    #[error("cannot apply {object}: it does not fit the schema that comes with it: {faults}")]
+    Misfit {
+        /// The object.
+        object: String,
+        /// Each with the path of its field, `; ` between them.
+        faults: String,
+    },
     /// No connection, or it broke.
     #[error("cannot {doing} {object}: the API server cannot be reached")]
     Unreachable {
@@ -155,7 +163,7 @@ impl ClusterError {
             Self::TimedOut { .. } => ErrorKind::Timeout,
             Self::TooLarge { .. } => ErrorKind::TooLarge,
             Self::BadAnswer { .. } => ErrorKind::Unexpected,
-            Self::BadName { .. } => ErrorKind::Invalid,
+            Self::Misfit { .. } | Self::BadName { .. } => ErrorKind::Invalid,
         }
     }
 

@@ -4,8 +4,8 @@
 //! program does not know.
 //!
 //! - [`mapping`], [`discovery`]: from a kind to its URL, one request per group-version, remembered.
-//! - [`read`]: get, list, metadata alone.
-//! - [`apply`], [`stages`]: server-side apply of one object, of a stage, dry run of all stages.
+//! - [`read`], `inventory`: get, list, metadata alone; of many objects at once.
+//! - [`apply`], [`stages`], [`preview`]: server-side apply of one object, of a stage; dry run of all stages.
 //! - [`fields`]: fields of others that become ours.
 //! - [`delete`], [`prune`]: delete, orphan, remove stage by stage.
 //! - [`status`]: status, finalizers and owner references of a custom resource.
@@ -32,9 +32,11 @@ mod explain;
 mod fields;
 pub mod find;
 pub mod intent;
+mod inventory;
 pub mod judge;
 pub mod lock;
 pub mod mapping;
+pub mod preview;
 pub mod prune;
 pub mod read;
 pub mod refusal;
@@ -55,11 +57,11 @@ pub use find::{Found, Unreadable};
 pub use judge::{Judged, NoRules, Rules};
 pub use lock::{Holder, LOCK_LIFE, LOCK_RENEWAL, Lock, LockError};
 pub use mapping::Mapping;
+pub use preview::Preview;
 pub use prune::{PRUNE_LIMIT, Pruned};
 pub use read::{LiveMeta, PAGE};
 pub use refusal::{Cause, FieldConflict, Refusal};
 pub use revisions::RevisionError;
-pub use stages::Preview;
 pub use status::MetadataEdit;
 pub use wait::{EstablishError, Going};
 pub use wait_ready::{Changes, Known, Unready, Wait, WaitError, WaitOptions};
@@ -79,6 +81,9 @@ pub struct ClusterOptions {
     pub call_timeout: Duration,
     /// Calls in flight at once. Default 16: measured, more gain nothing (HTTP/1.1, one connection per call in flight).
     pub in_flight: usize,
+    /// Of these, calls of one step. Default 8: half of them, so that a stage of a thousand objects does not stand in
+    /// everybody's way.
+    pub breadth: usize,
     /// Longest time that one call is retried, waits included. Default 90 s: a server that says "come back in 7 s" for a
     /// minute is waited for, one that stays away longer is the caller's matter.
     pub patience: Duration,
@@ -91,6 +96,7 @@ impl Default for ClusterOptions {
             status_manager: atc_api::names::MANAGER_ATC.to_owned(),
             call_timeout: Duration::from_secs(30),
             in_flight: 16,
+            breadth: 8,
             patience: Duration::from_secs(90),
         }
     }
@@ -146,11 +152,24 @@ impl Cluster {
         &self.inner.client
     }
 
-    /// Runs the calls of one step side by side, results in their order: at most half of what may be in flight, so that
-    /// a stage of a thousand objects does not stand in everybody's way.
+    /// Runs the calls of one step side by side, results in their order.
     async fn breadth<T>(&self, calls: Vec<BoxFuture<'_, T>>) -> Vec<T> {
-        let width = (self.inner.options.in_flight / 2).max(1);
-        stream::iter(calls).buffered(width).collect().await
+        stream::iter(calls).buffered(self.width()).collect().await
+    }
+
+    /// Whether all of these say yes; asks no more of them after the first that does not.
+    async fn all(&self, calls: Vec<BoxFuture<'_, bool>>) -> bool {
+        let mut answers = stream::iter(calls).buffer_unordered(self.width());
+        while let Some(yes) = answers.next().await {
+            if !yes {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn width(&self) -> usize {
+        self.inner.options.breadth.max(1)
     }
 
     /// How it was set up.

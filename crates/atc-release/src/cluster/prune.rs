@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::FutureExt;
 
 use super::delete::{Deleted, Orphaned, Propagation};
+use super::inventory::Place;
 use super::mapping::Mapping;
 use super::read::LiveMeta;
 use super::wait::Going;
@@ -55,7 +56,11 @@ impl Cluster {
         let mut result = Pruned::default();
         let mut stages = stages.iter();
         for stage in stages.by_ref() {
-            let fates = stage.iter().map(|item| self.remove(item, us).boxed());
+            let lists = self.lists(stage.iter().map(place)).await;
+            let fates = stage.iter().map(|item| {
+                let told = lists.look(&place(item), &item.target.name);
+                self.remove(item, us, told).boxed()
+            });
             let fates = self.breadth(fates.collect()).await;
             let mut going = Vec::new();
             for (item, fate) in stage.iter().zip(fates) {
@@ -113,20 +118,30 @@ impl Cluster {
         self.orphan(&mapping, namespace, name, us, owner_uid).await
     }
 
-    async fn remove(&self, item: &PruneItem, us: &Owner) -> Fate {
-        match self.try_remove(item, us).await {
+    async fn remove(&self, item: &PruneItem, us: &Owner, told: Option<Option<LiveMeta>>) -> Fate {
+        match self.try_remove(item, us, told).await {
             Ok(fate) => fate,
             Err(error) if error.kind() == ErrorKind::NoSuchKind => Fate::Gone,
             Err(error) => Fate::Failed(error),
         }
     }
 
-    async fn try_remove(&self, item: &PruneItem, us: &Owner) -> Result<Fate, ClusterError> {
+    /// `told`: what a list told of it, where there was one. A delete by that goes through only if it is still so.
+    async fn try_remove(
+        &self,
+        item: &PruneItem,
+        us: &Owner,
+        mut told: Option<Option<LiveMeta>>,
+    ) -> Result<Fate, ClusterError> {
         let mapping = self.recorded_mapping(item).await?;
         let (namespace, name) = (item.target.namespace.as_str(), item.target.name.as_str());
         let mut tries = 1;
         loop {
-            let Some(live) = self.metadata(&mapping, namespace, name).await? else {
+            let look = match told.take() {
+                Some(told) => told,
+                None => self.metadata(&mapping, namespace, name).await?,
+            };
+            let Some(live) = look else {
                 return Ok(Fate::Gone);
             };
             if owner_of(live.value()).as_ref() != Some(us) {
@@ -186,6 +201,15 @@ impl Cluster {
             other => other,
         }
     }
+}
+
+fn place(item: &PruneItem) -> Place<'_> {
+    let target = &item.target;
+    (
+        &item.api_version,
+        &target.group_kind.kind,
+        &target.namespace,
+    )
 }
 
 /// Foreground, so that "gone" means its dependents too; kinds of which the cluster makes nothing have none to wait for

@@ -220,6 +220,18 @@ impl Cluster {
             .0)
     }
 
+    /// The metadata of the first objects of a list, at most `limit`, and whether these are all.
+    pub(super) async fn first_metadata(
+        &self,
+        mapping: &Mapping,
+        namespace: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<LiveMeta>, bool), ClusterError> {
+        let query = format!("limit={limit}");
+        let (items, next) = self.page(mapping, namespace, &query, METADATA_LIST).await?;
+        Ok((items.iter().map(LiveMeta::of).collect(), next.is_empty()))
+    }
+
     /// One page and the token of the next; empty after the last.
     pub(super) async fn page(
         &self,

@@ -404,6 +404,140 @@ async fn lists_are_read_page_by_page() {
     );
 }
 
+#[tokio::test]
+async fn many_of_a_kind_are_told_by_one_list() {
+    let named = |name: String| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}});
+    // The list holds the even ones and, where it is cut off, says that there is more.
+    for (cut, refused, reads) in [(false, false, 0), (true, false, 10), (false, true, 20)] {
+        let handler = move |line: &str| match line {
+            "GET /api/v1" => reply(200, core_v1()),
+            line if line.contains("limit=80") && refused => reply(403, status(403, "Forbidden")),
+            line if line.contains("limit=80") => {
+                let items: Vec<Value> = (0..20)
+                    .step_by(2)
+                    .map(|i| json!({"metadata": {"name": format!("c{i}"), "uid": "listed"}}))
+                    .collect();
+                let token = if cut { "more" } else { "" };
+                reply(
+                    200,
+                    json!({"metadata": {"continue": token}, "items": items}),
+                )
+            }
+            line if line.ends_with("/c1") => {
+                reply(200, json!({"metadata": {"name": "c1", "uid": "read"}}))
+            }
+            _ => reply(404, status(404, "NotFound")),
+        };
+        let (cluster, asked) = serve(handler, ClusterOptions::default()).await;
+        let objects: Vec<Object> = (0..20)
+            .map(|i| Object::try_from(named(format!("c{i}"))).unwrap())
+            .collect();
+        let references: Vec<&Object> = objects.iter().collect();
+        let metadata = cluster.metadata_of(&references).await;
+        let uids: Vec<String> = metadata
+            .into_iter()
+            .map(|live| {
+                live.unwrap()
+                    .map_or(String::new(), |live| live.uid().to_owned())
+            })
+            .collect();
+        let even = if refused { "" } else { "listed" };
+        let second = if reads == 0 { "" } else { "read" };
+        assert_eq!(uids[..4], [even, second, even, ""], "{cut} {refused}");
+        assert_eq!(
+            asked.matching("/configmaps/c").len(),
+            reads,
+            "{cut} {refused}"
+        );
+        assert_eq!(asked.matching("/configmaps?limit=80").len(), 1);
+    }
+}
+
+/// A ConfigMap of the release `r`, as it is applied and as it lives then.
+fn applied(name: &str) -> (Object, Value) {
+    let marks =
+        json!({ "instance.atc.yoke.cd/release": "r", "instance.atc.yoke.cd/namespace": "n" });
+    let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "k": "v" },
+        "metadata": { "name": name, "namespace": "n", "annotations": marks, "labels": { "app.kubernetes.io/managed-by": "yoke" } } });
+    let mut live = object.clone();
+    let fields = json!({ "f:data": { "f:k": {} }, "f:metadata": {
+        "f:annotations": { "f:instance.atc.yoke.cd/release": {}, "f:instance.atc.yoke.cd/namespace": {} },
+        "f:labels": { "f:app.kubernetes.io/managed-by": {} } } });
+    live["metadata"]["managedFields"] = json!([{ "manager": "yoke", "operation": "Apply", "apiVersion": "v1",
+        "fieldsType": "FieldsV1", "fieldsV1": fields }]);
+    (Object::try_from(object).unwrap(), live)
+}
+
+#[tokio::test]
+async fn what_a_list_shows_is_not_asked_for() {
+    let edited = |name: &str, data: &str| {
+        let mut live = applied(name).1;
+        live["data"]["k"] = data.into();
+        live
+    };
+    let list = |items: Vec<Value>| reply(200, json!({ "metadata": {}, "items": items }));
+    // The objects in the list, whether it may be listed, what a read of `c3` gives; the answer, reads, dry runs.
+    for (listed, refused, third, same, reads) in [
+        (20, false, "v", true, 1),
+        (19, false, "v", false, 0),
+        (20, true, "v", true, 20),
+        // In the list it is not as it should be; the server says whether it is.
+        (20, false, "edited", false, 1),
+    ] {
+        let handler = move |line: &str| match line {
+            "GET /api/v1" => reply(200, core_v1()),
+            line if line
+                .contains("?limit=250&labelSelector=app.kubernetes.io%2Fmanaged-by%3Dyoke") =>
+            {
+                if refused {
+                    return reply(403, status(403, "Forbidden"));
+                }
+                let name = |i: usize| format!("c{i}");
+                list(
+                    (0..listed)
+                        .map(|i| edited(&name(i), if i == 3 { third } else { "v" }))
+                        .collect(),
+                )
+            }
+            line => {
+                let name = line.rsplit('/').next().unwrap_or_default();
+                let name = name.split('?').next().unwrap_or_default();
+                let data = if name == "c3" && !line.starts_with("PATCH") {
+                    third
+                } else {
+                    "v"
+                };
+                reply(200, edited(name, data))
+            }
+        };
+        let (cluster, asked) = serve(handler, ClusterOptions::default()).await;
+        let objects: Vec<Object> = (0..20).map(|i| applied(&format!("c{i}")).0).collect();
+        let references: Vec<&Object> = objects.iter().collect();
+        let us = crate::ownership::Owner::new("n", "r");
+        let options = ApplyOptions::default();
+        let answer = cluster.are_as_applied(&references, &us, &options);
+        assert_eq!(answer.await, same, "{listed} {refused} {third}");
+        assert_eq!(
+            asked.matching("GET /api/v1/namespaces/n/configmaps/").len(),
+            reads
+        );
+        assert_eq!(asked.matching("PATCH").len(), reads);
+        assert_eq!(asked.matching("dryRun=All").len(), reads);
+    }
+    // Another release's.
+    let handler = move |line: &str| match line {
+        "GET /api/v1" => reply(200, core_v1()),
+        _ => list((0..20).map(|i| edited(&format!("c{i}"), "v")).collect()),
+    };
+    let (cluster, asked) = serve(handler, ClusterOptions::default()).await;
+    let objects: Vec<Object> = (0..20).map(|i| applied(&format!("c{i}")).0).collect();
+    let references: Vec<&Object> = objects.iter().collect();
+    let us = crate::ownership::Owner::new("n", "other");
+    let options = ApplyOptions::default();
+    let answer = cluster.are_as_applied(&references, &us, &options);
+    assert!(!answer.await && asked.matching("/configmaps").len() == 1);
+}
+
 /// Futures of this module move between threads: the engine spawns them.
 #[test]
 fn futures_are_send() {

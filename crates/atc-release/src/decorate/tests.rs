@@ -222,7 +222,11 @@ fn kinds_of_the_same_output() {
     refused(
         &[widget("v1alpha1"), crd("Namespaced", &versions)],
         &decoration(),
-        &["no such kind", "Widget of x.dev/v1alpha1"],
+        &[
+            "no such kind",
+            "Widget of x.dev/v1alpha1",
+            "served by its definition: v1",
+        ],
     );
     refused(
         &[widget("v1"), crd("Namespaced", &json!(null))],

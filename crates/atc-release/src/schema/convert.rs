@@ -1,0 +1,206 @@
+//! A structural OpenAPI v3 schema → the JSON schema (draft 4) that says the same.
+
+use serde_json::{Map, Value, json};
+
+/// Keywords that mean the same in both.
+const SAME: [&str; 14] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "required",
+    "type",
+];
+
+/// Says that fields which are not declared are kept.
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+/// What every object has: the server keeps schemas from saying more of these than of their names.
+const OF_ALL: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// A schema, and what of the original it does not hold.
+#[derive(Debug, Default)]
+pub(super) struct Converted {
+    pub(super) schema: Value,
+    rules: bool,
+    formats: bool,
+    patterns: bool,
+    keys: bool,
+}
+
+impl Converted {
+    pub(super) fn unchecked(&self) -> Vec<&'static str> {
+        [
+            (self.rules, "its rules in CEL (x-kubernetes-validations)"),
+            (self.formats, "formats"),
+            (self.patterns, "patterns that are no regular expressions"),
+            (self.keys, "whether keys of lists are unique"),
+        ]
+        .into_iter()
+        .filter_map(|(left, words)| left.then_some(words))
+        .collect()
+    }
+}
+
+/// Converts the schema of a whole object: without what every object has, and without `status`, which no apply sends.
+pub(super) fn convert(schema: &Value) -> Converted {
+    let mut schema = schema.clone();
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.shift_remove("status");
+        for name in OF_ALL {
+            properties.insert(name.to_owned(), json!({}));
+        }
+    }
+    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|name| name != "status");
+    }
+    let mut converted = Converted::default();
+    converted.schema = Value::Object(converted.one(&schema));
+    converted
+}
+
+impl Converted {
+    fn one(&mut self, schema: &Value) -> Map<String, Value> {
+        let mut result = Map::new();
+        let Some(schema) = schema.as_object() else {
+            return result;
+        };
+        let nullable = schema.get("nullable") == Some(&Value::Bool(true));
+        for keyword in SAME {
+            if let Some(value) = schema.get(keyword) {
+                result.insert(keyword.to_owned(), value.clone());
+            }
+        }
+        // Draft 4 wants at least one name.
+        if result
+            .get("required")
+            .is_some_and(|list| list == &json!([]))
+        {
+            result.shift_remove("required");
+        }
+        if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
+            result.insert("type".to_owned(), json!(["integer", "string"]));
+        }
+        if nullable {
+            allow_null(&mut result);
+        }
+        if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+            let mut values = values.clone();
+            if nullable && !values.contains(&Value::Null) {
+                values.push(Value::Null);
+            }
+            result.insert("enum".to_owned(), Value::Array(values));
+        }
+        self.pattern(schema, &mut result);
+        self.rules |= schema.contains_key("x-kubernetes-validations");
+        self.formats |= schema.contains_key("format");
+        match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
+            Some("set") => {
+                result.insert("uniqueItems".to_owned(), json!(true));
+            }
+            Some("map") => self.keys = true,
+            _ => {}
+        }
+        self.children(schema, &mut result);
+        close(schema, &mut result);
+        result
+    }
+
+    /// A schema that says more of what another one declares, and declares nothing itself.
+    fn part(&mut self, schema: &Value) -> Value {
+        let mut part = schema.clone();
+        open(&mut part);
+        Value::Object(self.one(&part))
+    }
+
+    fn pattern(&mut self, schema: &Map<String, Value>, result: &mut Map<String, Value>) {
+        let Some(pattern) = schema.get("pattern").and_then(Value::as_str) else {
+            return;
+        };
+        // The server's are Go's, which this crate reads but for corner cases.
+        if regex::Regex::new(pattern).is_ok() {
+            result.insert("pattern".to_owned(), pattern.into());
+        } else {
+            self.patterns = true;
+        }
+    }
+
+    fn children(&mut self, schema: &Map<String, Value>, result: &mut Map<String, Value>) {
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+            let properties = properties
+                .iter()
+                .map(|(name, schema)| (name.clone(), Value::Object(self.one(schema))))
+                .collect();
+            result.insert("properties".to_owned(), Value::Object(properties));
+        }
+        for keyword in ["items", "additionalProperties"] {
+            if let Some(inner @ Value::Object(_)) = schema.get(keyword) {
+                let inner = Value::Object(self.one(inner));
+                result.insert(keyword.to_owned(), inner);
+            }
+        }
+        if let Some(inner @ Value::Object(_)) = schema.get("not") {
+            result.insert("not".to_owned(), self.part(inner));
+        }
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            let Some(list) = schema.get(keyword).and_then(Value::as_array) else {
+                continue;
+            };
+            let list: Vec<Value> = list.iter().map(|inner| self.part(inner)).collect();
+            if !list.is_empty() {
+                result.insert(keyword.to_owned(), Value::Array(list));
+            }
+        }
+    }
+}
+
+fn allow_null(result: &mut Map<String, Value>) {
+    match result.get_mut("type") {
+        Some(Value::Array(kinds)) => kinds.push("null".into()),
+        Some(one) => *one = json!([one.take(), "null"]),
+        None => {}
+    }
+}
+
+/// A server-side apply refuses fields that the schema does not declare, where it declares any at all and does not say
+/// that others are kept.
+fn close(schema: &Map<String, Value>, result: &mut Map<String, Value>) {
+    let is_embedded = schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true));
+    let keeps = schema.get(PRESERVE) == Some(&Value::Bool(true));
+    if keeps || result.contains_key("additionalProperties") {
+        return;
+    }
+    let Some(properties) = result.get_mut("properties").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if properties.is_empty() {
+        return;
+    }
+    if is_embedded {
+        for name in OF_ALL {
+            properties.entry(name).or_insert_with(|| json!({}));
+        }
+    }
+    result.insert("additionalProperties".to_owned(), json!(false));
+}
+
+/// Marks a schema and all below it as one that may meet more fields than it names.
+fn open(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if fields.contains_key("properties") {
+                fields.insert(PRESERVE.to_owned(), json!(true));
+            }
+            fields.values_mut().for_each(open);
+        }
+        Value::Array(items) => items.iter_mut().for_each(open),
+        _ => {}
+    }
+}
