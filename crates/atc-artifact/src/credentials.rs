@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 mod config;
@@ -124,28 +124,25 @@ pub enum CredentialsError {
 }
 
 impl PullSecret {
-    /// From now on this config counts.
-    pub fn set(&self, config: DockerConfig) {
-        self.put(Some(Arc::new(config)));
+    /// From now on this config counts. Whether it is another one than before.
+    pub fn set(&self, config: DockerConfig) -> bool {
+        self.put(Some(Arc::new(config)))
     }
 
-    /// From now on there are no credentials.
-    pub fn clear(&self) {
-        self.put(None);
+    /// From now on there are no credentials. Whether there were any.
+    pub fn clear(&self) -> bool {
+        self.put(None)
     }
 
-    fn put(&self, config: Option<Arc<DockerConfig>>) {
-        *self
-            .0
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = config;
+    fn put(&self, config: Option<Arc<DockerConfig>>) -> bool {
+        let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = *held != config;
+        *held = config;
+        changed
     }
 
-    fn get(&self) -> Option<Arc<DockerConfig>> {
-        let config = self
-            .0
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+    pub(crate) fn get(&self) -> Option<Arc<DockerConfig>> {
+        let config = self.0.read().unwrap_or_else(PoisonError::into_inner);
         config.clone()
     }
 }

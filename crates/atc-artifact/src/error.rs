@@ -91,6 +91,15 @@ pub enum ArtifactError {
         /// The real one.
         got: String,
     },
+    /// Speaking with a registry failed on the way.
+    #[error("cannot reach the registry of '{location}'")]
+    Way {
+        /// The artifact.
+        location: String,
+        /// Where, and why.
+        #[source]
+        source: Arc<ArtifactError>,
+    },
     /// The credentials for a registry could not be read.
     #[error("no credentials for '{location}'")]
     Credentials {
@@ -178,6 +187,7 @@ impl ArtifactError {
     /// What to do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
+            Self::Way { source, .. } => source.kind(),
             Self::Download { source, .. } if is_untrusted(&**source) => ErrorKind::Refused,
             Self::Download { .. } | Self::Timeout { .. } | Self::Ended { .. } => {
                 ErrorKind::Unavailable
@@ -204,6 +214,23 @@ impl ArtifactError {
             | Self::Gzip { .. }
             | Self::Nested { .. }
             | Self::Checksum { .. } => ErrorKind::Invalid,
+        }
+    }
+
+    /// The same error with the artifact's name in it, where it only has a URL of its registry.
+    pub(crate) fn on_the_way_to(self, location: &str) -> Self {
+        match &self {
+            Self::Client { .. }
+            | Self::Download { .. }
+            | Self::Status { .. }
+            | Self::Redirect { .. } => {}
+            Self::Timeout { location: at, .. } | Self::TooLarge { location: at, .. }
+                if at != location => {}
+            _ => return self,
+        }
+        Self::Way {
+            location: location.to_owned(),
+            source: Arc::new(self),
         }
     }
 

@@ -18,6 +18,7 @@
 //! ```
 
 mod artifact;
+mod cache;
 mod credentials;
 mod error;
 mod fetcher;
@@ -35,6 +36,7 @@ mod unpack;
 mod verify;
 
 pub use artifact::{Artifact, Origin};
+pub use cache::{CachedFile, CachedFiles};
 pub use credentials::{Credentials, CredentialsError, DockerConfig, PullSecret};
 pub use error::{ArtifactError, ErrorKind};
 pub use fetcher::{Fetcher, MAX_AT_ONCE, STALE_FOR};

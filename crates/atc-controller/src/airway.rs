@@ -379,6 +379,7 @@ pub(crate) async fn load(
         .flight
         .parse()
         .map_err(|error| format!("spec.wasmUrls.flight is no location: {}", chain(&error)))?;
+    let location = location.with_insecure(airway.spec.insecure);
     control
         .engine
         .load(&location, urls.flight_checksum.as_deref(), fresh)

@@ -28,7 +28,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// The parsed content of a docker `config.json`, of `.dockerconfigjson` or of `.dockercfg`.
-#[derive(Clone, Default, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct DockerConfig {
     auths: BTreeMap<String, Entry>,
@@ -38,7 +38,7 @@ pub struct DockerConfig {
     store: String,
 }
 
-#[derive(Clone, Default, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Entry {
     auth: String,

@@ -75,13 +75,10 @@ impl<'a> Session<'a> {
     where
         Try: Future<Output = Result<T, Failure>>,
     {
-        retry(
-            self.registries.http.limits(),
-            self.end,
-            &self.at.to_string(),
-            attempt,
-        )
-        .await
+        let location = self.at.to_string();
+        let limits = self.registries.http.limits();
+        let result = retry(limits, self.end, &location, attempt).await;
+        result.map_err(|error| error.on_the_way_to(&location))
     }
 
     /// The URL of something in the repository: `manifests/v1`, `blobs/sha256:…`.
@@ -163,7 +160,12 @@ impl<'a> Session<'a> {
                 return Ok(answer);
             }
             if round >= MAX_CHALLENGES {
-                return Err(refusal(self.at, answer, "it goes on asking for credentials").await);
+                return Err(refusal(
+                    self.at,
+                    answer,
+                    "unauthorized: it goes on asking for credentials",
+                )
+                .await);
             }
             let challenges = challenge::read(answer.response.headers());
             let plain = ask.url.scheme() == "http" || self.at.is_insecure();
@@ -172,7 +174,7 @@ impl<'a> Session<'a> {
                 None => return Err(self.unauthorized(answer, &challenges).await),
             }
         }
-        Err(unusable(self.at, "it goes on asking for credentials").into())
+        Err(unusable(self.at, "unauthorized: it goes on asking for credentials").into())
     }
 
     /// An upload's address may be on another host; what is proved to the registry is none of its business.

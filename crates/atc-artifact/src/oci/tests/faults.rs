@@ -206,7 +206,7 @@ async fn manifests_that_are_none_are_refused() {
     let registry = Registry::start().await;
     registry.put("app:v1", &gzip(MODULE));
     let url = registry.oci("app:v1");
-    let long = format!(r#"{{"schemaVersion":2,"layers":"{}"}}"#, "x".repeat(5000));
+    let long: String = format!(r#"{{"schemaVersion":2,"layers":"{}"}}"#, "x".repeat(5000));
     for (kind, body, words) in [
         (MANIFEST, "{", "not of the right form"),
         (MANIFEST, "<html></html>", "not of the right form"),
