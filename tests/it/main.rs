@@ -24,6 +24,7 @@ mod outage;
 mod output;
 mod prune;
 mod readiness;
+mod registry;
 mod solo;
 mod terminal;
 mod together;

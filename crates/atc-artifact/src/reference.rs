@@ -1,7 +1,7 @@
 //! The name of an artifact in a registry: what stands after `oci://`, taken apart.
 
+use core::net::IpAddr;
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
 
 use url::{Host, Url};

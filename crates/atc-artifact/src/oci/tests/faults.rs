@@ -137,6 +137,24 @@ async fn a_busy_registry_is_asked_again_when_it_wants() {
 }
 
 #[tokio::test]
+async fn downloads_without_a_registry_are_tried_again_too() {
+    let server = Registry::start().await;
+    let url = server.url("/m.wasm");
+    for trouble in [
+        reply("503 Busy", "", b""),
+        reply("429 Slow", "Retry-After: 1\r\n", b""),
+        Reply::Nothing,
+    ] {
+        server.fault("GET", "/m.wasm", 1, trouble);
+        assert!(get(&plain(), &url).await.is_ok());
+    }
+    assert_eq!(server.calls("GET", "/m.wasm").len(), 6);
+    server.fault("GET", "/m.wasm", 9, reply("404 Not Found", "", b""));
+    fails(&plain(), &url, "404").await;
+    assert_eq!(server.calls("GET", "/m.wasm").len(), 7);
+}
+
+#[tokio::test]
 async fn sizes_are_bounded() {
     let registry = Registry::start().await;
     registry.put("bomb:v1", &gzip(&vec![0; 100_001]));
