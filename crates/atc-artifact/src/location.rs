@@ -168,6 +168,19 @@ impl Location {
         }
     }
 
+    /// Whether it names an artifact that is made to change, under a tag such as `latest`: then it is worth asking now and
+    /// then what it means.
+    pub fn is_moving(&self) -> bool {
+        match self {
+            Self::File(_) | Self::Http(_) => false,
+            Self::Oci(artifact) => {
+                artifact.digest().is_none()
+                    && !self.is_pinnable()
+                    && self.inferred_checksum().is_none()
+            }
+        }
+    }
+
     /// The same place, where a registry may be spoken with over plain http or with whatever certificate it has. It is
     /// of no effect on other places.
     #[must_use]

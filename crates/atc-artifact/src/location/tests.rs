@@ -198,6 +198,23 @@ fn versions_pin_and_words_do_not() {
 }
 
 #[test]
+fn only_words_as_tags_move() {
+    let sum = "ab".repeat(32);
+    for (text, moving) in [
+        ("oci://h/r", true),
+        ("oci://h/r:latest", true),
+        ("oci://h/r:stable", true),
+        ("oci://h/r:v1", false),
+        (&format!("oci://h/r:sha256_{sum}"), false),
+        (&format!("oci://h/r:latest@sha256:{sum}"), false),
+        ("http://h/latest.wasm", false),
+        ("latest.wasm", false),
+    ] {
+        assert_eq!(parse(text).is_moving(), moving, "{text}");
+    }
+}
+
+#[test]
 fn no_text_panics() {
     for text in [
         "://",
