@@ -1,5 +1,7 @@
 //! Tables: which entry of a docker config counts.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn password(user: &str, password: &str) -> Option<Credential> {
@@ -199,4 +201,16 @@ fn helpers_are_found_by_registry() {
         Some(("desktop", "https://index.docker.io/v1/".to_owned()))
     );
     assert_eq!(config("{}").helper("h.io"), None);
+}
+
+proptest! {
+    #[test]
+    fn no_config_makes_it_panic(key in r"[a-z*./:é]{0,30}", registry in r"[a-z.:é]{0,20}", repository in "[a-z/é]{0,20}") {
+        let found = config(&[&key]).find(&registry, &repository).unwrap();
+        // What stands there as it is, is found.
+        if !key.contains(['/', '*']) && !key.is_empty() {
+            prop_assert!(config(&[&key]).find(&key, &repository).unwrap().is_some());
+        }
+        let _ = (found, DockerConfig::parse(key.as_bytes()));
+    }
 }

@@ -1,5 +1,6 @@
 //! Tables: manifests of all sorts.
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -137,4 +138,11 @@ fn what_is_written_is_read_again() {
         config["rootfs"],
         json!({ "type": "layers", "diff_ids": null })
     );
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(kind in ".{0,20}", text in r#"[{}\[\]":,a-z0-9]{0,80}"#) {
+        let _ = read(&kind, text.as_bytes());
+    }
 }
