@@ -1,8 +1,9 @@
 //! Speaks HTTP within bounds of time and size, following redirects by rules of its own.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use url::{Host, Url};
 
 use crate::error::ArtifactError;
 use crate::location::{HttpLocation, shown_url};
+use crate::memory::lock;
 use crate::retry::{Failure, retry};
 
 mod redirect;
@@ -147,12 +149,11 @@ pub(crate) enum Download {
 /// The HTTP clients, each made when first needed: making one reads the system's certificates.
 pub(crate) struct Http {
     limits: Limits,
-    /// By [`Way`].
-    clients: [LazyClient; 8],
+    clients: Mutex<HashMap<Way, Client>>,
 }
 
 /// How a server is spoken with.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Way {
     /// Never through a proxy: for the machine itself, which a proxy cannot mean by "localhost".
     direct: bool,
@@ -162,13 +163,11 @@ struct Way {
     upload: bool,
 }
 
-type LazyClient = OnceLock<Result<Client, Arc<reqwest::Error>>>;
-
 impl Http {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            clients: Default::default(),
+            clients: Mutex::default(),
         }
     }
 
@@ -262,27 +261,24 @@ impl Http {
         })
     }
 
-    fn client_for(&self, url: &Url, request: &Request) -> Result<&Client, ArtifactError> {
+    fn client_for(&self, url: &Url, request: &Request) -> Result<Client, ArtifactError> {
         let way = Way {
             direct: is_loopback(url),
             insecure: request.insecure,
             upload: request.body.is_some(),
         };
-        let [a, b, c, d, e, f, g, h] = &self.clients;
-        let client = match (way.direct, way.insecure, way.upload) {
-            (false, false, false) => a,
-            (false, false, true) => b,
-            (false, true, false) => c,
-            (false, true, true) => d,
-            (true, false, false) => e,
-            (true, false, true) => f,
-            (true, true, false) => g,
-            (true, true, true) => h,
-        };
-        let client = client.get_or_init(|| builder(&self.limits, way).build().map_err(Arc::new));
-        client.as_ref().map_err(|source| ArtifactError::Client {
-            source: Arc::clone(source),
-        })
+        let mut clients = lock(&self.clients);
+        if let Some(client) = clients.get(&way) {
+            return Ok(client.clone());
+        }
+        let client =
+            builder(&self.limits, way)
+                .build()
+                .map_err(|source| ArtifactError::Client {
+                    source: Arc::new(source),
+                })?;
+        clients.insert(way, client.clone());
+        Ok(client)
     }
 }
 

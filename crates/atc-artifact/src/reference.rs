@@ -268,8 +268,9 @@ fn is_local(registry: &str) -> bool {
             IpAddr::V6(address) => address.is_loopback(),
         },
         Some(Host::Domain(name)) => {
-            let name = name.trim_end_matches('.');
-            name == "localhost" || name.ends_with(".localhost") || name.ends_with(".local")
+            let parts = name.trim_end_matches('.').rsplit_once('.');
+            let (above, last) = parts.map_or((None, name), |(above, last)| (Some(above), last));
+            last == "localhost" || (last == "local" && above.is_some())
         }
         None => false,
     }

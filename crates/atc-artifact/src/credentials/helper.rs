@@ -146,13 +146,13 @@ mod tests {
         let text = format!("#!/bin/sh\n{script}\n");
         // By another process: a file that this one has open for writing cannot be run while a test beside forks.
         let write = [r#"printf %s "$1" > "$2" && chmod +x "$2""#, "sh", &text];
-        let wrote = Command::new("sh")
+        let status = Command::new("sh")
             .arg("-c")
             .args(write)
             .arg(&path)
             .status()
             .unwrap();
-        assert!(wrote.success());
+        assert!(status.success());
         path.display().to_string()
     }
 

@@ -56,11 +56,11 @@ fn parse(text: &str) -> Vec<Challenge> {
         }
     }
     raw.into_iter()
-        .filter_map(|(scheme, parameters)| understand(&scheme, parameters))
+        .filter_map(|(scheme, parameters)| understand(&scheme, &parameters))
         .collect()
 }
 
-fn understand(scheme: &str, parameters: Vec<(String, String)>) -> Option<Challenge> {
+fn understand(scheme: &str, parameters: &[(String, String)]) -> Option<Challenge> {
     let find = |name: &str| {
         let found = parameters.iter().find(|(key, _)| key == name)?;
         (!found.1.is_empty()).then(|| found.1.clone())

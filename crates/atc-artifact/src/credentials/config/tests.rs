@@ -1,12 +1,13 @@
 //! Tables: which entry of a docker config counts.
 
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
 
-fn password(user: &str, password: &str) -> Option<Credential> {
+fn password(user: &str, password: &str) -> Credential {
     let (user, password) = (user.to_owned(), password.to_owned());
-    Some(Credential::Password { user, password })
+    Credential::Password { user, password }
 }
 
 fn auth(text: &str) -> String {
@@ -85,7 +86,7 @@ fn the_entry_that_fits_best_counts() {
         let got = config(keys).find(registry, repository).unwrap();
         assert_eq!(
             got,
-            taken.and_then(|key| password("u", key)),
+            taken.map(|key| password("u", key)),
             "{keys:?} {registry} {repository}"
         );
     }
@@ -99,21 +100,26 @@ fn all_forms_of_entries_are_read() {
         DockerConfig::parse(text.to_string().as_bytes())
             .map(|config| config.find("h.io", "a").unwrap())
     };
-    use serde_json::json;
     for (json, expect) in [
-        (json!({ "auth": auth("joe:p:w") }), password("joe", "p:w")),
+        (
+            json!({ "auth": auth("joe:p:w") }),
+            Some(password("joe", "p:w")),
+        ),
         (
             json!({ "auth": auth("joe:pw").trim_end_matches('=') }),
-            password("joe", "pw"),
+            Some(password("joe", "pw")),
         ),
-        (json!({ "auth": auth("joe:pw\0\0") }), password("joe", "pw")),
+        (
+            json!({ "auth": auth("joe:pw\0\0") }),
+            Some(password("joe", "pw")),
+        ),
         (
             json!({ "username": "joe", "password": "pw" }),
-            password("joe", "pw"),
+            Some(password("joe", "pw")),
         ),
         (
             json!({ "username": "x", "password": "y", "auth": auth("joe:pw") }),
-            password("joe", "pw"),
+            Some(password("joe", "pw")),
         ),
         (
             json!({ "identitytoken": "t", "auth": auth("joe:pw") }),
@@ -158,7 +164,7 @@ fn secrets_have_two_forms_r129() {
         };
         let got = DockerConfig::from_secret(get)
             .ok()
-            .map(|config| config.find("h.io", "a").unwrap());
+            .and_then(|config| config.find("h.io", "a").unwrap());
         assert_eq!(got, expect.map(|pw| password("joe", pw)));
     }
 }
@@ -169,7 +175,7 @@ fn errors_and_debug_hold_no_secret() {
         r#"{"auths":{"h.io":{"auth":"c2VjcmV0"}}}"#,
         r#"{"auths":{"h.io":{"auth":["secret"]}}}"#,
         r#"{"auths":"secret"}"#,
-        r#"secret"#,
+        "secret",
         r#"{"auths":{"h.io":{"password":"secret""#,
     ] {
         let error = DockerConfig::parse(text.as_bytes()).unwrap_err();

@@ -28,7 +28,7 @@ async fn what_does_not_have_its_digest_is_refused() {
         ),
         (
             gzip(MODULE)[..20].to_vec(),
-            format!("bytes, got a size of 20 bytes"),
+            "bytes, got a size of 20 bytes".to_owned(),
         ),
         (
             [gzip(MODULE), vec![0]].concat(),

@@ -303,7 +303,7 @@ async fn send(stream: &mut TcpStream, call: &Call, reply: Reply) -> std::io::Res
                 .await?;
             stream.write_all(&start).await?;
             loop {
-                stream.write_all(&[0; 65536]).await?;
+                stream.write_all(&[0; 8192]).await?;
             }
         }
         Reply::SlowHead => {
