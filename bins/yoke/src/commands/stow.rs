@@ -82,21 +82,44 @@ fn bar() -> ProgressBar {
 }
 
 fn report(pushed: &Pushed) -> anyhow::Result<()> {
-    let report = json!({
-        "digestUrl": pushed.digest_url,
-        "moduleSHA": pushed.module_sha256,
-        "tags": pushed.tags,
-    });
+    let report = words(pushed)?;
     // A closed stderr is no matter: there is nobody to tell.
-    let _ = std::io::stderr()
-        .lock()
-        .write_all(drift::yaml(&report)?.as_bytes());
+    let _ = std::io::stderr().lock().write_all(report.as_bytes());
     Ok(())
+}
+
+/// As YAML. The URL stays on one line, however long it is: scripts look for it.
+fn words(pushed: &Pushed) -> anyhow::Result<String> {
+    let rest = json!({ "moduleSHA": pushed.module_sha256, "tags": pushed.tags });
+    Ok(format!(
+        "digestUrl: {}\n{}",
+        pushed.digest_url,
+        drift::yaml(&rest)?
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_report_is_yaml_in_short_lines() {
+        let url = format!(
+            "oci://registry.example.dev/team/app@sha256:{}",
+            "a".repeat(64)
+        );
+        let pushed = Pushed {
+            digest_url: url.clone(),
+            module_sha256: "b".repeat(64),
+            tags: vec!["1.2".to_owned(), "latest".to_owned()],
+        };
+        let text = words(&pushed).expect("text");
+        assert!(
+            text.starts_with(&format!("digestUrl: {url}\nmoduleSHA: bbb")),
+            "{text}"
+        );
+        assert!(text.contains("\"1.2\"") || text.contains("'1.2'"), "{text}");
+    }
 
     #[test]
     fn only_tags_of_registries_are_targets() {
