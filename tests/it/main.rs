@@ -29,6 +29,7 @@ mod output;
 mod plan;
 mod prune;
 mod readiness;
+mod registry;
 mod solo;
 mod terminal;
 mod together;

@@ -15,6 +15,7 @@ mod cluster;
 mod eventually;
 mod guests;
 mod proxy;
+mod registry;
 mod yoke;
 
 pub use airway::AirwayBuilder;
@@ -27,4 +28,5 @@ pub use controlplane::FileServer;
 pub use eventually::{eventually, never};
 pub use guests::guest;
 pub use proxy::{Fault, Proxy};
+pub use registry::{DockerRegistry, RegistryOptions};
 pub use yoke::{Yoke, YokeOutput, YokeRun};

@@ -23,12 +23,14 @@ struct Generated {
 }
 
 /// The commands of `yoke`; a test of its own holds its manual pages against the commands that there are.
-const VERBS: [&str; 9] = [
+const VERBS: [&str; 11] = [
     "takeoff",
     "descent",
     "mayday",
     "blackbox",
     "turbulence",
+    "stow",
+    "cache",
     "unlatch",
     "version",
     "completion",

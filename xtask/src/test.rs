@@ -27,6 +27,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<ExitCo
         });
         steps.step("layout", || findings(&tidy::check(workspace)?));
         deny(workspace, &mut steps);
+        registry(&steps);
         let clippy = [
             "clippy",
             "--workspace",
@@ -60,6 +61,21 @@ fn findings(findings: &[String]) -> Result<()> {
         findings.len(),
         findings.join("\n      ")
     )
+}
+
+/// Says so where tests will be left out: what they need is not part of any Rust or Go installation.
+fn registry(steps: &Steps) {
+    let installed = Command::new("docker-registry")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if installed.is_err() {
+        steps.skip(
+            "tests with a real registry",
+            "docker-registry is not installed (apt-get install docker-registry)",
+        );
+    }
 }
 
 /// Licences and owners of dependencies. Its tool is not part of a Rust installation, and takes minutes to build.

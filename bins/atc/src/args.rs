@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// Do not let ConfigMaps say when objects are ready
     #[arg(long, env = "DISABLE_CUSTOM_READINESS", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = boolean)]
     pub(crate) disable_custom_readiness: bool,
-    /// Secret with registry credentials [not part of this version]
+    /// Secret with credentials for registries of modules, in our own namespace: `.dockerconfigjson` or `.dockercfg`
     #[arg(long, env = "DOCKER_CONFIG_SECRET_NAME")]
     pub(crate) docker_config_secret_name: Option<String>,
     /// PEM of the CA of our certificate

@@ -59,15 +59,6 @@ async fn run(args: Args) -> anyhow::Result<()> {
             "{setting} is set, but this version can't check modules against it; it is refused rather than passed over"
         );
     }
-    if args
-        .docker_config_secret_name
-        .as_ref()
-        .is_some_and(|name| !name.is_empty())
-    {
-        tracing::warn!(
-            "DOCKER_CONFIG_SECRET_NAME has no effect: this version pulls from no registry"
-        );
-    }
     let client = client(&args).await?;
     let stop = StopToken::new();
     let (mut term, mut int) = (
@@ -96,6 +87,9 @@ async fn run(args: Args) -> anyhow::Result<()> {
         service_namespace: args.svc_namespace,
         service_port: args.svc_port,
         custom_readiness: !args.disable_custom_readiness,
+        pull_secret: args
+            .docker_config_secret_name
+            .filter(|name| !name.is_empty()),
     };
     atc_controller::run(client, settings, stop).await?;
     Ok(())

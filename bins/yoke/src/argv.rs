@@ -20,7 +20,6 @@ pub(crate) fn normalize(args: impl IntoIterator<Item = OsString>, root: &Command
     let mut args = args.into_iter();
     let mut out: Vec<OsString> = args.next().into_iter().collect();
     let mut command = root;
-    let mut inside = false;
     while let Some(arg) = args.next() {
         if arg == "--" {
             out.push(arg);
@@ -28,12 +27,10 @@ pub(crate) fn normalize(args: impl IntoIterator<Item = OsString>, root: &Command
             break;
         }
         let Some((name, value)) = flag(&arg) else {
-            if !inside {
-                inside = true;
-                command = arg
-                    .to_str()
-                    .and_then(|name| root.find_subcommand(name))
-                    .unwrap_or(root);
+            // The first is the command; what follows may be one of its own.
+            let below = arg.to_str().and_then(|name| command.find_subcommand(name));
+            if let Some(below) = below {
+                command = below;
             }
             out.push(arg);
             continue;

@@ -12,8 +12,10 @@ use crate::argv;
 
 mod help;
 mod look;
+mod modules;
 
 pub(crate) use look::{Blackbox, Completion, Data, Diffs, Format, Man, Turbulence, Version};
+pub(crate) use modules::{Cache, CacheCommand, Prune, Stow};
 
 /// Exit code of an error.
 pub(crate) const EXIT_ERROR: u8 = 1;
@@ -24,15 +26,7 @@ pub(crate) const EXIT_USAGE: u8 = 2;
 const GLOBAL: &str = "Options of every command";
 
 /// Commands that the existing tool has and this version does not.
-const LATER: [&str; 7] = [
-    "stow",
-    "push",
-    "schematics",
-    "meta",
-    "sign",
-    "verify",
-    "atc",
-];
+const LATER: [&str; 5] = ["schematics", "meta", "sign", "verify", "atc"];
 
 /// Make releases of what WebAssembly flights print.
 #[derive(Debug, Parser)]
@@ -85,6 +79,12 @@ pub(crate) enum Command {
     /// Show how the cluster differs from what a release recorded, or mend it
     #[command(visible_aliases = ["drift", "diff"], after_help = help::TURBULENCE)]
     Turbulence(Turbulence),
+    /// Push a module to a registry
+    #[command(visible_alias = "push", after_help = help::STOW)]
+    Stow(Stow),
+    /// Look at the folder of downloaded and compiled modules, or make room in it
+    #[command(after_help = help::CACHE)]
+    Cache(Cache),
     /// Remove the lock of a release, whoever holds it
     #[command(visible_alias = "unlock", after_help = help::UNLATCH)]
     Unlatch(Unlatch),
@@ -109,7 +109,7 @@ pub(crate) struct Takeoff {
     /// Name of the release
     #[arg(value_name = "RELEASE")]
     pub(crate) release: String,
-    /// Path or URL (file://, http://, https://) of the flight. Without it standard input holds the resources
+    /// Path or URL (file://, http://, https://, oci://) of the flight. Without it standard input holds the resources
     #[arg(value_name = "FLIGHT")]
     pub(crate) flight: Option<String>,
     /// Arguments of the flight

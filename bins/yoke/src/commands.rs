@@ -2,9 +2,11 @@
 
 mod about;
 mod blackbox;
+mod cache;
 mod descent;
 mod exclusive;
 mod mayday;
+mod stow;
 mod takeoff;
 mod turbulence;
 mod unlatch;
@@ -27,6 +29,8 @@ pub(crate) async fn run(cli: Cli, interrupt: &Interrupt) -> anyhow::Result<()> {
         Command::Mayday(args) => mayday::run(&cli.global, &args, interrupt).await,
         Command::Blackbox(args) => blackbox::run(&cli.global, &args).await,
         Command::Turbulence(args) => turbulence::run(&cli.global, &args).await,
+        Command::Stow(args) => stow::run(&args).await,
+        Command::Cache(args) => cache::run(&args).await,
         Command::Unlatch(args) => unlatch::run(&cli.global, &args).await,
         Command::Version(args) => version::run(&args).await,
         Command::Completion(args) => about::completion(&args).await,

@@ -4,18 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::credentials::CredentialsError;
+
 /// A failed fetch. Cheap to clone, since everybody who waited for one download gets the same error.
 ///
 /// No variant holds a password: URLs are kept as [`crate::Location`] prints them.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArtifactError {
-    /// The location is understood, but this release cannot fetch from there.
-    #[error("cannot fetch '{location}': OCI registries come with a later release")]
-    Unsupported {
-        /// What was asked for.
-        location: String,
-    },
     /// The file could not be opened or read.
     #[error("cannot read '{}'", path.display())]
     File {
@@ -64,6 +60,54 @@ pub enum ArtifactError {
         url: String,
         /// The HTTP status.
         status: u16,
+    },
+    /// A registry answered, but not with what was asked for.
+    #[error("the registry answered '{location}' with status {status}{}", said(.message))]
+    Registry {
+        /// The artifact.
+        location: String,
+        /// The HTTP status.
+        status: u16,
+        /// What the registry said of it, and what can be done; perhaps nothing.
+        message: String,
+    },
+    /// What a registry sent as a manifest, a token or an upload's address cannot be used.
+    #[error("cannot use what the registry gave for '{location}': {reason}")]
+    Artifact {
+        /// The artifact.
+        location: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A manifest or a layer does not have the digest or the size by which it was asked for.
+    #[error("wrong {what} of '{location}': wanted {wanted}, got {got}")]
+    Digest {
+        /// The artifact.
+        location: String,
+        /// The manifest, or the layer.
+        what: &'static str,
+        /// The digest, or the size.
+        wanted: String,
+        /// The real one.
+        got: String,
+    },
+    /// Speaking with a registry failed on the way.
+    #[error("cannot reach the registry of '{location}'")]
+    Way {
+        /// The artifact.
+        location: String,
+        /// Where, and why.
+        #[source]
+        source: Arc<ArtifactError>,
+    },
+    /// The credentials for a registry could not be read.
+    #[error("no credentials for '{location}'")]
+    Credentials {
+        /// The artifact.
+        location: String,
+        /// Why.
+        #[source]
+        source: Arc<CredentialsError>,
     },
     /// A redirect that is not followed.
     #[error("'{url}' redirects to '{to}': {reason}")]
@@ -137,15 +181,13 @@ pub enum ErrorKind {
     Refused,
     /// What is there cannot be used: wrong checksum, too large, broken gzip.
     Invalid,
-    /// This release cannot do that.
-    Unsupported,
 }
 
 impl ArtifactError {
     /// What to do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unsupported { .. } => ErrorKind::Unsupported,
+            Self::Way { source, .. } => source.kind(),
             Self::Download { source, .. } if is_untrusted(&**source) => ErrorKind::Refused,
             Self::Download { .. } | Self::Timeout { .. } | Self::Ended { .. } => {
                 ErrorKind::Unavailable
@@ -153,17 +195,54 @@ impl ArtifactError {
             Self::Status {
                 status: 408 | 425 | 429 | 500..,
                 ..
+            }
+            | Self::Registry {
+                status: 408 | 425 | 429 | 500..,
+                ..
             } => ErrorKind::Unavailable,
             Self::Status { .. }
+            | Self::Registry { .. }
+            | Self::Credentials { .. }
             | Self::File { .. }
             | Self::NotAFile { .. }
             | Self::Client { .. } => ErrorKind::Refused,
-            Self::Redirect { .. }
+            Self::Artifact { .. }
+            | Self::Digest { .. }
+            | Self::Redirect { .. }
             | Self::Encoding { .. }
             | Self::TooLarge { .. }
             | Self::Gzip { .. }
             | Self::Nested { .. }
             | Self::Checksum { .. } => ErrorKind::Invalid,
+        }
+    }
+
+    /// The same error with the artifact's name in it, where it only has a URL of its registry.
+    pub(crate) fn on_the_way_to(self, location: &str) -> Self {
+        match &self {
+            Self::Client { .. }
+            | Self::Download { .. }
+            | Self::Status { .. }
+            | Self::Redirect { .. } => {}
+            Self::Timeout { location: at, .. } | Self::TooLarge { location: at, .. }
+                if at != location => {}
+            _ => return self,
+        }
+        Self::Way {
+            location: location.to_owned(),
+            source: Arc::new(self),
+        }
+    }
+
+    /// Whether the same request is worth sending again at once: a connection that broke, a server that is busy. Not
+    /// what took its whole time already.
+    pub(crate) fn is_worth_another_try(&self) -> bool {
+        match self {
+            Self::Download { source, .. } => !source.is_timeout() && self.is_transient(),
+            Self::Status { status, .. } | Self::Registry { status, .. } => {
+                *status != 501 && self.is_transient()
+            }
+            _ => false,
         }
     }
 
@@ -173,9 +252,18 @@ impl ArtifactError {
     }
 }
 
+/// Words behind a status, if there are any.
+fn said(message: &str) -> String {
+    if message.is_empty() {
+        String::new()
+    } else {
+        format!(": {message}")
+    }
+}
+
 /// Whether the server's certificate was refused: that does not pass by itself, and bytes from before must not hide it.
 /// By the words of the TLS library, since the HTTP client has no type for it.
-fn is_untrusted(error: &dyn std::error::Error) -> bool {
+pub(crate) fn is_untrusted(error: &dyn std::error::Error) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
         if error.to_string().contains("certificate") {

@@ -12,10 +12,13 @@ use tokio::sync::Semaphore;
 use crate::artifact::{Artifact, Content, Origin};
 use crate::error::ArtifactError;
 use crate::file::{self, FILE_TIMEOUT};
-use crate::http::{Download, Http, Limits, Validators};
-use crate::location::{HttpLocation, Location};
+use crate::http::{Download, Http, Validators};
+use crate::location::Location;
 use crate::memory::{Known, Memory, lock};
+use crate::oci::{Blob, Pulled, Registries, check_blob};
 use crate::options::FetchOptions;
+use crate::reference::OciLocation;
+use crate::remote::Remote;
 use crate::store::Store;
 use crate::unpack::unpack;
 use crate::verify::{check, normal};
@@ -48,7 +51,8 @@ pub struct Fetcher(Arc<Inner>);
 
 struct Inner {
     options: FetchOptions,
-    http: Http,
+    http: Arc<Http>,
+    registries: Registries,
     store: Option<Store>,
     memory: Memory,
     running: Mutex<HashMap<String, Running>>,
@@ -74,15 +78,11 @@ impl Fetcher {
             .cache_dir
             .as_deref()
             .and_then(|dir| open_store(dir, options.cache_max_bytes));
-        let limits = Limits {
-            connect: options.connect_timeout,
-            stall: options.stall_timeout,
-            total: options.timeout,
-            max_bytes: options.max_bytes,
-        };
+        let http = Arc::new(Http::new(options.limits()));
         Self(Arc::new(Inner {
+            registries: Registries::new(Arc::clone(&http), options.credentials.clone()),
             options,
-            http: Http::new(limits),
+            http,
             store,
             memory: Memory::default(),
             running: Mutex::default(),
@@ -128,14 +128,24 @@ impl Fetcher {
             .or_else(|| location.inferred_checksum());
         let wanted = wanted.as_deref();
         let name = location.to_string();
-        let (content, origin) = match location {
-            Location::Oci(_) => return Err(ArtifactError::Unsupported { location: name }),
-            Location::File(path) => (self.read_file(path).await?, Origin::File),
-            Location::Http(http) if fresh => (self.download(http).await?, Origin::Server),
-            Location::Http(http) => match self.cached(http, wanted).await {
-                Some(hit) => hit,
-                None => self.download_or_stale(http, wanted).await?,
-            },
+        let remote = match location {
+            Location::File(path) => {
+                let content = self.read_file(path).await?;
+                check(&content, wanted, &name)?;
+                return Ok(content.artifact(Origin::File));
+            }
+            Location::Http(http) => Remote::http(http.clone()),
+            Location::Oci(artifact) => Remote::oci(artifact.clone()),
+        };
+        let cached = if fresh && !remote.is_immutable() {
+            None
+        } else {
+            self.cached(&remote, wanted).await
+        };
+        let (content, origin) = match cached {
+            Some(hit) => hit,
+            None if fresh => (self.download(&remote).await?, Origin::Server),
+            None => self.download_or_stale(&remote, wanted).await?,
         };
         check(&content, wanted, &name)?;
         Ok(content.artifact(origin))
@@ -159,70 +169,71 @@ impl Fetcher {
     }
 
     /// What may be given without asking the server.
-    async fn cached(&self, http: &HttpLocation, wanted: Option<&str>) -> Option<(Content, Origin)> {
+    async fn cached(&self, remote: &Remote, wanted: Option<&str>) -> Option<(Content, Origin)> {
+        if remote.is_immutable()
+            && let Some((_, content)) = self.0.previous(remote.key()).await
+        {
+            return Some((content, Origin::Cache));
+        }
         if let Some(wanted) = wanted {
             return Some((self.0.content(wanted).await?, Origin::Cache));
         }
-        let known = self
-            .0
-            .memory
-            .url(http.url().as_str())
-            .filter(Known::is_current)?;
+        let known = self.0.memory.url(remote.key()).filter(Known::is_current)?;
         Some((self.0.content(&known.sha256).await?, known.origin))
     }
 
     async fn download_or_stale(
         &self,
-        http: &HttpLocation,
+        remote: &Remote,
         wanted: Option<&str>,
     ) -> Result<(Content, Origin), ArtifactError> {
-        let error = match self.download(http).await {
+        let error = match self.download(remote).await {
             Ok(content) => return Ok((content, Origin::Server)),
             Err(error) if !error.is_transient() => return Err(error),
             Err(error) => error,
         };
-        let Some((known, content)) = self.0.previous(http.url().as_str()).await else {
+        let Some((known, content)) = self.0.previous(remote.key()).await else {
             return Err(error);
         };
         if wanted.is_some_and(|wanted| wanted != content.digests.sha256) {
             return Err(error);
         }
-        tracing::warn!(url = %http, error = &error as &dyn std::error::Error, "using the module fetched before");
+        tracing::warn!(url = %remote, error = &error as &dyn std::error::Error, "using the module fetched before");
         let known = Known::new(&known.sha256, known.validators, STALE_FOR, Origin::Stale);
-        self.0.memory.put_url(http.url().as_str(), known);
+        self.0.memory.put_url(remote.key(), known);
         Ok((content, Origin::Stale))
     }
 
     /// Downloads, or joins the download that is under way.
-    async fn download(&self, http: &HttpLocation) -> Result<Content, ArtifactError> {
-        let url = http.url().as_str();
+    async fn download(&self, remote: &Remote) -> Result<Content, ArtifactError> {
+        let key = remote.key();
         let running = {
             let mut all = lock(&self.0.running);
-            let running = all.get(url).cloned();
+            let running = all.get(key).cloned();
             running.unwrap_or_else(|| {
-                let started = self.start(http.clone());
-                all.insert(url.to_owned(), started.clone());
+                let started = self.start(remote.clone());
+                all.insert(key.to_owned(), started.clone());
                 started
             })
         };
         let result = running.await;
         if let Err(ArtifactError::Ended { .. }) = result {
             // Its task may have been dropped before it could take itself off the list.
-            lock(&self.0.running).remove(url);
+            lock(&self.0.running).remove(key);
         }
         result
     }
 
     /// Runs a download on a task of its own, so that it outlives whoever asked first.
-    fn start(&self, http: HttpLocation) -> Running {
-        let (inner, name) = (Arc::clone(&self.0), http.to_string());
+    fn start(&self, remote: Remote) -> Running {
+        let (inner, name) = (Arc::clone(&self.0), remote.to_string());
         let task = tokio::spawn(async move {
             // Also when the download panics: who asks next must not join a task that is over.
             let _end = Entered {
                 inner: Arc::clone(&inner),
-                url: http.url().as_str().to_owned(),
+                url: remote.key().to_owned(),
             };
-            inner.download(&http).await
+            inner.download(&remote).await
         });
         async move {
             task.await
@@ -245,23 +256,29 @@ impl Drop for Entered {
     }
 }
 
+/// What came from a server, as it came.
+struct Received {
+    bytes: Vec<u8>,
+    validators: Validators,
+    /// What a registry said that the bytes are.
+    blob: Option<(OciLocation, Blob)>,
+}
+
 impl Inner {
-    async fn download(self: &Arc<Self>, http: &HttpLocation) -> Result<Content, ArtifactError> {
-        let url = http.url().as_str();
+    async fn download(self: &Arc<Self>, remote: &Remote) -> Result<Content, ArtifactError> {
         let _permit = self.gate.acquire().await;
-        let previous = self.previous(url).await;
-        let known = previous
-            .as_ref()
-            .map(|(known, _)| known.validators.clone())
-            .unwrap_or_default();
-        let (content, validators) = match (self.http.get(http, &known).await?, previous) {
-            (Download::Body(body, validators), _) => {
-                (self.take_in(http, body, &validators).await?, validators)
+        let previous = self.previous(remote.key()).await;
+        let known = previous.as_ref().map(|(known, _)| &known.validators);
+        let received = self.receive(remote, known).await?;
+        let (content, validators) = match (received, previous) {
+            (Some(body), _) => {
+                let validators = body.validators.clone();
+                (self.take_in(remote, body).await?, validators)
             }
-            (Download::NotModified, Some((known, content))) => (content, known.validators),
-            (Download::NotModified, None) => {
+            (None, Some((known, content))) => (content, known.validators),
+            (None, None) => {
                 return Err(ArtifactError::Status {
-                    url: http.to_string(),
+                    url: remote.to_string(),
                     status: 304,
                 });
             }
@@ -272,26 +289,68 @@ impl Inner {
             self.options.fresh_for,
             Origin::Cache,
         );
-        self.memory.put_url(url, known);
+        self.memory.put_url(remote.key(), known);
         Ok(content)
     }
 
-    /// Unpacks, digests and stores a body.
+    /// What the server has, or nothing if that is what is known already.
+    async fn receive(
+        &self,
+        remote: &Remote,
+        known: Option<&Validators>,
+    ) -> Result<Option<Received>, ArtifactError> {
+        match remote {
+            Remote::Http(http, ..) => {
+                let known = known.cloned().unwrap_or_default();
+                Ok(match self.http.get(http, &known).await? {
+                    Download::Body(bytes, validators) => Some(Received {
+                        bytes,
+                        validators,
+                        blob: None,
+                    }),
+                    Download::NotModified => None,
+                })
+            }
+            Remote::Oci(at, ..) => {
+                let known = known.and_then(|known| known.etag.as_deref());
+                Ok(match self.registries.pull(at, known).await? {
+                    Pulled::Layer {
+                        packed,
+                        layer,
+                        digest,
+                    } => Some(Received {
+                        bytes: packed,
+                        // A manifest's digest says what an ETag says.
+                        validators: Validators {
+                            etag: Some(digest),
+                            last_modified: None,
+                        },
+                        blob: Some((at.clone(), layer)),
+                    }),
+                    Pulled::Same => None,
+                })
+            }
+        }
+    }
+
+    /// Checks, unpacks, digests and stores a body.
     async fn take_in(
         self: &Arc<Self>,
-        http: &HttpLocation,
-        body: Vec<u8>,
-        validators: &Validators,
+        remote: &Remote,
+        body: Received,
     ) -> Result<Content, ArtifactError> {
-        let (inner, http, validators) = (Arc::clone(self), http.clone(), validators.clone());
-        let location = http.to_string();
+        let (inner, remote) = (Arc::clone(self), remote.clone());
+        let location = remote.to_string();
         self.blocking(move || {
-            let content =
-                Content::digest(unpack(body, inner.options.max_bytes, &http.to_string())?);
+            if let Some((at, layer)) = &body.blob {
+                check_blob(at, &body.bytes, layer)?;
+            }
+            let name = remote.to_string();
+            let content = Content::digest(unpack(body.bytes, inner.options.max_bytes, &name)?);
             if let Some(Err(error)) = inner
                 .store
                 .as_ref()
-                .map(|store| store.put(http.url().as_str(), &content, &validators))
+                .map(|store| store.put(remote.key(), &content, &body.validators))
             {
                 tracing::warn!(%error, "cannot keep a downloaded module on disk");
             }

@@ -1,30 +1,42 @@
-//! Downloads over HTTP, within bounds of time and size, following redirects by rules of its own.
+//! Speaks HTTP within bounds of time and size, following redirects by rules of its own.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use reqwest::header::{
-    ACCEPT, CONTENT_ENCODING, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
-    IF_NONE_MATCH, LAST_MODIFIED, LOCATION,
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, HeaderMap, HeaderName,
+    HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
 };
-use reqwest::{Client, ClientBuilder, Response, StatusCode};
+use reqwest::{Client, ClientBuilder, Method, Response, StatusCode};
+use tokio::time::Instant;
 use url::{Host, Url};
 
 use crate::error::ArtifactError;
 use crate::location::{HttpLocation, shown_url};
+use crate::memory::lock;
+use crate::retry::{Failure, retry};
+
+mod redirect;
+
+use redirect::redirect_target;
 
 /// How long connecting may take, name look-up and TLS included: 10 s.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a server may stay silent: 20 s, under the 30 s that an API server waits for a webhook.
 pub const DEFAULT_STALL_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a whole download may take, redirects included: 2 min, which the largest module allowed takes at 17 Mbit/s.
+/// How long a whole download may take, redirects and further tries included: 2 min, which the largest module allowed takes at 17 Mbit/s.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
 /// How many redirects are followed: 10, as `curl` and browsers allow a few more than anybody needs.
 pub const MAX_REDIRECTS: usize = 10;
 
 /// How much of an announced length is reserved beforehand: 16 MiB. A server that lies costs no more than this.
 const MAX_RESERVED: u64 = 16 << 20;
+/// How much of an upload is sent at once: 64 KiB, so that a progress bar moves.
+const UPLOAD_PIECE: usize = 64 << 10;
 /// The largest validator (ETag, Last-Modified) that is kept: 1 KiB.
 const MAX_VALIDATOR: usize = 1024;
 
@@ -41,6 +53,81 @@ pub(crate) struct Limits {
     pub(crate) stall: Duration,
     pub(crate) total: Duration,
     pub(crate) max_bytes: u64,
+    /// How often a request is sent where the server is in trouble, the first time included.
+    pub(crate) tries: u32,
+}
+
+/// One request. What answers it may be where a redirect led.
+pub(crate) struct Request {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    /// Goes to the origin of `url` and nowhere else.
+    pub(crate) authorization: Option<HeaderValue>,
+    /// A request with a body is never redirected.
+    pub(crate) body: Option<Upload>,
+    /// Whether whatever certificate is taken.
+    pub(crate) insecure: bool,
+}
+
+impl Request {
+    pub(crate) fn get(url: Url) -> Self {
+        Self {
+            method: Method::GET,
+            url,
+            headers: HeaderMap::new(),
+            authorization: None,
+            body: None,
+            insecure: false,
+        }
+    }
+}
+
+/// Whoever is told how many more bytes were sent.
+pub(crate) type Sent = Arc<dyn Fn(u64) + Send + Sync>;
+
+/// A body that is sent in pieces, so that progress can be seen.
+#[derive(Clone)]
+pub(crate) struct Upload {
+    pub(crate) bytes: Bytes,
+    pub(crate) sent: Option<Sent>,
+    /// How many bytes the connection has taken.
+    moved: Arc<AtomicU64>,
+}
+
+impl Upload {
+    pub(crate) fn new(bytes: Bytes, sent: Option<Sent>) -> Self {
+        Self {
+            bytes,
+            sent,
+            moved: Arc::default(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn stream(&self) -> reqwest::Body {
+        let this = self.clone();
+        let pieces = (0..this.len()).step_by(UPLOAD_PIECE).map(move |at| {
+            let end = this.len().min(at + UPLOAD_PIECE);
+            this.moved.fetch_add((end - at) as u64, Ordering::Relaxed);
+            if let Some(sent) = &this.sent {
+                sent((end - at) as u64);
+            }
+            Ok::<_, std::io::Error>(this.bytes.slice(at..end))
+        });
+        reqwest::Body::wrap_stream(futures::stream::iter(pieces))
+    }
+}
+
+/// An answer, and the URL that gave it, as it may be shown.
+pub(crate) struct Answer {
+    pub(crate) response: Response,
+    pub(crate) url: String,
+    /// Whether it came from another scheme, host or port than was asked.
+    pub(crate) elsewhere: bool,
 }
 
 /// What a server says to recognise a version by; sent back to ask whether there is a newer one.
@@ -62,21 +149,30 @@ pub(crate) enum Download {
 /// The HTTP clients, each made when first needed: making one reads the system's certificates.
 pub(crate) struct Http {
     limits: Limits,
-    /// Goes through the proxy that the environment names, if it does.
-    proxied: LazyClient,
-    /// Never does: for the machine itself, which a proxy cannot mean by "localhost".
-    direct: LazyClient,
+    clients: Mutex<HashMap<Way, Client>>,
 }
 
-type LazyClient = OnceLock<Result<Client, Arc<reqwest::Error>>>;
+/// How a server is spoken with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Way {
+    /// Never through a proxy: for the machine itself, which a proxy cannot mean by "localhost".
+    direct: bool,
+    /// Whatever certificate it has.
+    insecure: bool,
+    /// A long body goes out before the answer begins, so the client's own clock for silence is of no use.
+    upload: bool,
+}
 
 impl Http {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            proxied: OnceLock::new(),
-            direct: OnceLock::new(),
+            clients: Mutex::default(),
         }
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// Downloads, or learns that nothing is newer than what `known` stands for.
@@ -85,108 +181,179 @@ impl Http {
         location: &HttpLocation,
         known: &Validators,
     ) -> Result<Download, ArtifactError> {
-        let timeout = || ArtifactError::Timeout {
-            location: location.to_string(),
-            limit: self.limits.total,
-        };
-        tokio::time::timeout(self.limits.total, self.follow(location, known))
-            .await
-            .map_err(|_| timeout())?
-    }
-
-    async fn follow(
-        &self,
-        location: &HttpLocation,
-        known: &Validators,
-    ) -> Result<Download, ArtifactError> {
+        let limits = &self.limits;
         let mut url = location.url().clone();
         url.set_fragment(None);
+        let request = Request {
+            headers: request_headers(known),
+            ..Request::get(url)
+        };
+        let end = Instant::now() + limits.total;
+        retry(limits, end, &location.to_string(), || async {
+            let Answer { response, url, .. } = self.send(&request).await?;
+            if response.status() == StatusCode::NOT_MODIFIED {
+                return Ok(Download::NotModified);
+            }
+            // A part was not asked for, so it is as wrong as an error.
+            let status = response.status();
+            if !status.is_success() || status == StatusCode::PARTIAL_CONTENT {
+                let error = ArtifactError::Status {
+                    url,
+                    status: status.as_u16(),
+                };
+                return Err(Failure::answered(error, response.headers()));
+            }
+            check_encoding(response.headers(), &url)?;
+            let validators = validators(response.headers());
+            let body = read_body(response, &url, limits.max_bytes).await?;
+            Ok(Download::Body(body, validators))
+        })
+        .await
+    }
+
+    /// Sends a request and follows where the answers lead. Whatever status the last one has is the caller's matter.
+    pub(crate) async fn send(&self, request: &Request) -> Result<Answer, ArtifactError> {
+        let mut url = request.url.clone();
+        let mut authorization = request.authorization.as_ref();
         for _ in 0..=MAX_REDIRECTS {
             let shown = shown_url(&url);
-            let response = self
-                .client_for(&url)?
-                .get(url.clone())
-                .headers(request_headers(known))
-                .send()
-                .await
-                .map_err(|source| download_error(&shown, source))?;
-            match redirect_target(&response, &url)? {
-                Some(next) => url = next,
-                None => return self.read(response, shown).await,
+            let mut builder = self
+                .client_for(&url, request)?
+                .request(request.method.clone(), url.clone())
+                .headers(request.headers.clone());
+            if let Some(value) = authorization {
+                builder = builder.header(AUTHORIZATION, value);
             }
+            if let Some(body) = &request.body {
+                builder = builder
+                    .header(CONTENT_LENGTH, body.len())
+                    .body(body.stream());
+            }
+            let sending = builder.send();
+            let response = match &request.body {
+                Some(body) => while_it_moves(body, self.limits.stall, &shown, sending).await?,
+                None => sending.await,
+            };
+            let response = response.map_err(|source| download_error(&shown, source))?;
+            let Some(next) = redirect_target(&response, &url)? else {
+                return Ok(Answer {
+                    response,
+                    url: shown,
+                    elsewhere: url.origin() != request.url.origin(),
+                });
+            };
+            if request.body.is_some() {
+                return Err(ArtifactError::Redirect {
+                    url: shown,
+                    to: shown_url(&next),
+                    reason: "what is uploaded is not sent elsewhere",
+                });
+            }
+            if next.origin() != url.origin() {
+                authorization = None;
+            }
+            url = next;
         }
-        let (url, to) = (location.to_string(), shown_url(&url));
         Err(ArtifactError::Redirect {
-            url,
-            to,
+            url: shown_url(&request.url),
+            to: shown_url(&url),
             reason: "too many redirects",
         })
     }
 
-    fn client_for(&self, url: &Url) -> Result<&Client, ArtifactError> {
-        let client = if is_loopback(url) {
-            self.direct
-                .get_or_init(|| builder(&self.limits).no_proxy().build().map_err(Arc::new))
-        } else {
-            self.proxied
-                .get_or_init(|| builder(&self.limits).build().map_err(Arc::new))
+    fn client_for(&self, url: &Url, request: &Request) -> Result<Client, ArtifactError> {
+        let way = Way {
+            direct: is_loopback(url),
+            insecure: request.insecure,
+            upload: request.body.is_some(),
         };
-        client.as_ref().map_err(|source| ArtifactError::Client {
-            source: Arc::clone(source),
-        })
-    }
-
-    async fn read(&self, mut response: Response, url: String) -> Result<Download, ArtifactError> {
-        let status = response.status();
-        if status == StatusCode::NOT_MODIFIED {
-            return Ok(Download::NotModified);
+        let mut clients = lock(&self.clients);
+        if let Some(client) = clients.get(&way) {
+            return Ok(client.clone());
         }
-        // A part was not asked for, so it is as wrong as an error.
-        if !status.is_success() || status == StatusCode::PARTIAL_CONTENT {
-            return Err(ArtifactError::Status {
-                url,
-                status: status.as_u16(),
-            });
-        }
-        check_encoding(response.headers(), &url)?;
-        let limit = self.limits.max_bytes;
-        let announced = response.content_length().unwrap_or_default();
-        if announced > limit {
-            return Err(ArtifactError::TooLarge {
-                location: url,
-                limit,
-                unpacked: false,
-            });
-        }
-        let validators = validators(response.headers());
-        let mut body =
-            Vec::with_capacity(usize::try_from(announced.min(MAX_RESERVED)).unwrap_or_default());
-        while let Some(chunk) = response
-            .chunk()
-            .await
-            .map_err(|source| download_error(&url, source))?
-        {
-            if (body.len() + chunk.len()) as u64 > limit {
-                return Err(ArtifactError::TooLarge {
-                    location: url,
-                    limit,
-                    unpacked: false,
-                });
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(Download::Body(body, validators))
+        let client =
+            builder(&self.limits, way)
+                .build()
+                .map_err(|source| ArtifactError::Client {
+                    source: Arc::new(source),
+                })?;
+        clients.insert(way, client.clone());
+        Ok(client)
     }
 }
 
-fn builder(limits: &Limits) -> ClientBuilder {
-    Client::builder()
+/// Waits for an answer as long as the body goes out.
+async fn while_it_moves<T>(
+    upload: &Upload,
+    stall: Duration,
+    url: &str,
+    answer: impl Future<Output = T>,
+) -> Result<T, ArtifactError> {
+    let mut answer = std::pin::pin!(answer);
+    let mut seen = 0;
+    loop {
+        if let Ok(answer) = tokio::time::timeout(stall, &mut answer).await {
+            return Ok(answer);
+        }
+        let moved = upload.moved.load(Ordering::Relaxed);
+        if moved == seen {
+            return Err(ArtifactError::Timeout {
+                location: url.to_owned(),
+                limit: stall,
+            });
+        }
+        seen = moved;
+    }
+}
+
+/// The body of an answer, which must have no more than `limit` bytes.
+pub(crate) async fn read_body(
+    mut response: Response,
+    url: &str,
+    limit: u64,
+) -> Result<Vec<u8>, ArtifactError> {
+    let too_large = || ArtifactError::TooLarge {
+        location: url.to_owned(),
+        limit,
+        unpacked: false,
+    };
+    let announced = response.content_length().unwrap_or_default();
+    if announced > limit {
+        return Err(too_large());
+    }
+    let mut body =
+        Vec::with_capacity(usize::try_from(announced.min(MAX_RESERVED)).unwrap_or_default());
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|source| download_error(url, source))?
+    {
+        if (body.len() + chunk.len()) as u64 > limit {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+fn builder(limits: &Limits, way: Way) -> ClientBuilder {
+    let builder = Client::builder()
         .user_agent(concat!("atc-artifact/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(limits.connect)
-        .read_timeout(limits.stall)
         .pool_idle_timeout(POOL_IDLE)
         .pool_max_idle_per_host(POOL_SIZE)
-        .redirect(reqwest::redirect::Policy::none())
+        .tls_danger_accept_invalid_certs(way.insecure)
+        .redirect(reqwest::redirect::Policy::none());
+    let builder = if way.direct {
+        builder.no_proxy()
+    } else {
+        builder
+    };
+    if way.upload {
+        builder
+    } else {
+        builder.read_timeout(limits.stall)
+    }
 }
 
 fn request_headers(known: &Validators) -> HeaderMap {
@@ -232,47 +399,6 @@ fn check_encoding(headers: &HeaderMap, url: &str) -> Result<(), ArtifactError> {
     Ok(())
 }
 
-/// Where the answer sends us, or nothing if it is the answer.
-fn redirect_target(response: &Response, from: &Url) -> Result<Option<Url>, ArtifactError> {
-    let Some(to) = response.headers().get(LOCATION) else {
-        return Ok(None);
-    };
-    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
-        return Ok(None);
-    }
-    let refused = |to: String, reason| {
-        Err(ArtifactError::Redirect {
-            url: shown_url(from),
-            to,
-            reason,
-        })
-    };
-    let Some(mut next) = to.to_str().ok().and_then(|text| from.join(text).ok()) else {
-        return refused(String::new(), "its location is not a URL");
-    };
-    match (from.scheme(), next.scheme()) {
-        ("http", "http" | "https") | ("https", "https") => {}
-        ("https", "http") => return refused(shown_url(&next), "from https to http"),
-        _ => return refused(shown_url(&next), "not an http or https URL"),
-    }
-    keep_credentials_at_home(from, &mut next);
-    next.set_fragment(None);
-    Ok(Some(next))
-}
-
-/// The user name and password go on to the same scheme, host and port, and nowhere else.
-fn keep_credentials_at_home(from: &Url, next: &mut Url) {
-    let same = from.origin() == next.origin();
-    let (user, password) = if same {
-        (from.username(), from.password())
-    } else {
-        ("", None)
-    };
-    // Fails only for URLs that cannot have a host, and these are http.
-    let _ = next.set_username(user);
-    let _ = next.set_password(password);
-}
-
 /// Whether the URL means this very machine.
 fn is_loopback(url: &Url) -> bool {
     let loopback = |address: IpAddr| address.to_canonical().is_loopback();
@@ -288,7 +414,7 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// The client's error without the URL, which it would print with its password.
-fn download_error(url: &str, source: reqwest::Error) -> ArtifactError {
+pub(crate) fn download_error(url: &str, source: reqwest::Error) -> ArtifactError {
     ArtifactError::Download {
         url: url.to_owned(),
         source: Arc::new(source.without_url()),

@@ -1,4 +1,5 @@
-//! Get a program's bytes from a file or over HTTP, within bounds, and prove them by checksum.
+//! Get a program's bytes from a file, over HTTP or from a registry, within bounds, and prove them by checksum; push
+//! programs to registries.
 //!
 //! A [`Location`] is parsed once, at the edge. A [`Fetcher`] turns it into an [`Artifact`]: unpacked bytes and their
 //! digests. This crate knows nothing of Kubernetes and nothing of WebAssembly: what the bytes mean is the caller's
@@ -17,25 +18,36 @@
 //! ```
 
 mod artifact;
+mod cache;
+mod credentials;
 mod error;
 mod fetcher;
 mod file;
 mod http;
 mod location;
 mod memory;
+mod oci;
 mod options;
+mod reference;
+mod remote;
+mod retry;
 mod store;
 mod unpack;
 mod verify;
 
 pub use artifact::{Artifact, Origin};
+pub use cache::{CachedFile, CachedFiles};
+pub use credentials::{Credentials, CredentialsError, DockerConfig, PullSecret};
 pub use error::{ArtifactError, ErrorKind};
 pub use fetcher::{Fetcher, MAX_AT_ONCE, STALE_FOR};
 pub use file::FILE_TIMEOUT;
 pub use http::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_STALL_TIMEOUT, DEFAULT_TIMEOUT, MAX_REDIRECTS};
 pub use location::{HttpLocation, Location, LocationError};
 pub use memory::MAX_KNOWN_URLS;
+pub use oci::{MAX_MANIFEST, PUSH_TIMEOUT, Pushed, Pusher};
 pub use options::{DEFAULT_FRESH_FOR, FetchOptions};
+pub use reference::{OciLocation, ReferenceError, Tag};
+pub use retry::DEFAULT_TRIES;
 pub use store::{DEFAULT_CACHE_BYTES, MAX_INDEXED_URLS};
 pub use unpack::{DEFAULT_MAX_BYTES, MAX_PACKINGS};
 pub use verify::{sha1_hex, sha256_hex};

@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use url::Url;
 
+use crate::reference::{OciLocation, ReferenceError};
+
 /// Where a program lies, parsed and ready to be fetched.
 ///
 /// It prints as it was written, but for what gives access: a user name and password, and the values of well-known
@@ -26,8 +28,8 @@ pub enum Location {
     File(PathBuf),
     /// A document on a web server.
     Http(HttpLocation),
-    /// An artifact in a registry: what stands after `oci://`. Recognised, but not fetched by this release.
-    Oci(String),
+    /// An artifact in a registry.
+    Oci(OciLocation),
 }
 
 /// A URL whose scheme is `http` or `https` and which has a host.
@@ -62,6 +64,15 @@ pub enum LocationError {
         /// What is wrong with it.
         #[source]
         source: url::ParseError,
+    },
+    /// It begins with `oci://` and names no artifact.
+    #[error("'{location}' names no artifact in a registry")]
+    Reference {
+        /// The whole text, without what gives access.
+        location: String,
+        /// What is wrong with it.
+        #[source]
+        source: ReferenceError,
     },
 }
 
@@ -107,7 +118,13 @@ impl FromStr for Location {
                     source,
                 }),
             },
-            "oci" => Ok(Self::Oci(rest.to_owned())),
+            "oci" => match OciLocation::parse(rest) {
+                Ok(artifact) => Ok(Self::Oci(artifact)),
+                Err(source) => Err(LocationError::Reference {
+                    location: shown_unparsed(text),
+                    source,
+                }),
+            },
             other => Err(LocationError::Scheme {
                 scheme: other.to_owned(),
                 location: shown_unparsed(text),
@@ -133,7 +150,7 @@ impl Location {
     /// name is taken for a mere name (`my_sha256_tool.wasm`).
     pub fn inferred_checksum(&self) -> Option<String> {
         let sum = match self {
-            Self::Oci(reference) => oci_tag(reference)?.strip_prefix("sha256_")?,
+            Self::Oci(artifact) => artifact.tag()?.strip_prefix("sha256_")?,
             Self::File(path) => checksum_in_name(path.file_name()?.to_str()?)?,
             Self::Http(http) => checksum_in_name(http.url.path_segments()?.next_back()?)?,
         };
@@ -147,7 +164,30 @@ impl Location {
         match self {
             Self::File(_) => false,
             Self::Http(_) => true,
-            Self::Oci(reference) => oci_tag(reference).is_some_and(is_version),
+            Self::Oci(artifact) => artifact.tag().is_some_and(is_version),
+        }
+    }
+
+    /// Whether it names an artifact that is made to change, under a tag such as `latest`: then it is worth asking now and
+    /// then what it means.
+    pub fn is_moving(&self) -> bool {
+        match self {
+            Self::File(_) | Self::Http(_) => false,
+            Self::Oci(artifact) => {
+                artifact.digest().is_none()
+                    && !self.is_pinnable()
+                    && self.inferred_checksum().is_none()
+            }
+        }
+    }
+
+    /// The same place, where a registry may be spoken with over plain http or with whatever certificate it has. It is
+    /// of no effect on other places.
+    #[must_use]
+    pub fn with_insecure(self, insecure: bool) -> Self {
+        match self {
+            Self::Oci(artifact) => Self::Oci(artifact.with_insecure(insecure)),
+            other => other,
         }
     }
 }
@@ -164,7 +204,7 @@ impl fmt::Display for Location {
         match self {
             Self::File(path) => write!(f, "{}", path.display()),
             Self::Http(http) => write!(f, "{http}"),
-            Self::Oci(reference) => f.write_str(&shown(&format!("oci://{reference}"))),
+            Self::Oci(artifact) => write!(f, "{artifact}"),
         }
     }
 }
@@ -311,17 +351,6 @@ fn checksum_in_name(name: &str) -> Option<&str> {
     let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
     stem.strip_prefix("sha256_")
         .or_else(|| stem.split_once("_sha256_").map(|(_, sum)| sum))
-}
-
-/// The tag of `host:port/repository:tag@digest`, if there is one.
-fn oci_tag(reference: &str) -> Option<&str> {
-    let named = reference
-        .split_once('@')
-        .map_or(reference, |(named, _)| named);
-    let last = named.rsplit_once('/').map_or(named, |(_, last)| last);
-    // Without a slash a colon stands before a port, or the text has no repository at all.
-    let (_, tag) = last.split_once(':')?;
-    (named.contains('/') && !tag.is_empty()).then_some(tag)
 }
 
 /// A semantic version, perhaps with `v` in front, perhaps without minor and patch: `1`, `v1`, `1.2`, `1.2.3-pre+b`.

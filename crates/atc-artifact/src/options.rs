@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::http::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_STALL_TIMEOUT, DEFAULT_TIMEOUT};
+use crate::credentials::Credentials;
+use crate::http::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_STALL_TIMEOUT, DEFAULT_TIMEOUT, Limits};
+use crate::retry::DEFAULT_TRIES;
 use crate::store::DEFAULT_CACHE_BYTES;
 use crate::unpack::DEFAULT_MAX_BYTES;
 
@@ -28,6 +30,11 @@ pub struct FetchOptions {
     pub stall_timeout: Duration,
     /// How long a whole download may take; default [`DEFAULT_TIMEOUT`].
     pub timeout: Duration,
+    /// How often a request is sent while its server is in trouble (busy, out of order, connection broken), the first
+    /// time included; default [`DEFAULT_TRIES`].
+    pub tries: u32,
+    /// Who proves to registries who we are; default nobody.
+    pub credentials: Credentials,
     /// How long an answer counts as current; default [`DEFAULT_FRESH_FOR`].
     pub fresh_for: Duration,
 }
@@ -41,7 +48,21 @@ impl Default for FetchOptions {
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             stall_timeout: DEFAULT_STALL_TIMEOUT,
             timeout: DEFAULT_TIMEOUT,
+            tries: DEFAULT_TRIES,
+            credentials: Credentials::default(),
             fresh_for: DEFAULT_FRESH_FOR,
+        }
+    }
+}
+
+impl FetchOptions {
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            connect: self.connect_timeout,
+            stall: self.stall_timeout,
+            total: self.timeout,
+            max_bytes: self.max_bytes,
+            tries: self.tries,
         }
     }
 }

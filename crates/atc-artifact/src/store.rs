@@ -21,6 +21,10 @@ pub const DEFAULT_CACHE_BYTES: u64 = 1 << 30;
 /// How many URLs a disk cache remembers: 4,096, of some 200 bytes each. Those looked at longest ago go first.
 pub const MAX_INDEXED_URLS: usize = 4096;
 
+/// The folder of everything, below the given one.
+const ROOT: &str = "modules";
+/// The folder of contents, below the given one.
+pub(crate) const CONTENT: &str = "modules/content";
 /// The first line of an index entry; another one is not read.
 const FORMAT: &str = "atc-artifact 1";
 /// The largest index entry that is read: 8 KiB, over twice what is ever written.
@@ -44,9 +48,9 @@ pub(crate) struct Entry {
 impl Store {
     /// A store below `dir`, which is made if missing; the folders are private to this user.
     pub(crate) fn open(dir: &Path, max_bytes: u64) -> io::Result<Self> {
-        let root = dir.join("modules");
+        let root = dir.join(ROOT);
         let store = Self {
-            content: root.join("content"),
+            content: dir.join(CONTENT),
             urls: root.join("urls"),
             max_bytes,
         };
@@ -187,14 +191,14 @@ fn is_digest(text: &str, len: usize) -> bool {
             .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-struct Stored {
-    path: PathBuf,
-    size: u64,
-    used: SystemTime,
+pub(crate) struct Stored {
+    pub(crate) path: PathBuf,
+    pub(crate) size: u64,
+    pub(crate) used: SystemTime,
 }
 
 /// The files of a folder, least recently used first.
-fn files(folder: &Path) -> io::Result<Vec<Stored>> {
+pub(crate) fn files(folder: &Path) -> io::Result<Vec<Stored>> {
     let mut out = Vec::new();
     for item in fs::read_dir(folder)? {
         let item = item?;
@@ -226,7 +230,7 @@ fn touch(file: &File) {
     let _ = file.set_modified(SystemTime::now());
 }
 
-fn remove(path: &Path) {
+pub(crate) fn remove(path: &Path) {
     if let Err(error) = fs::remove_file(path)
         && error.kind() != io::ErrorKind::NotFound
     {

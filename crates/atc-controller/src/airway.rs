@@ -1,5 +1,7 @@
 //! Airway → CRD, webhook configuration, instance controller; and all of that away again.
 
+mod refresh;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -153,7 +155,7 @@ pub(crate) async fn reconcile(control: &Arc<Control>, name: &Arc<str>) -> Dispos
                     reason: "Ready",
                     message: "instances are served".into(),
                 },
-                Disposition::Wait,
+                refresh::next(&kind.airway()["spec"]["wasmUrls"]),
                 dependencies,
             ),
             Err(error) => {
@@ -379,6 +381,7 @@ pub(crate) async fn load(
         .flight
         .parse()
         .map_err(|error| format!("spec.wasmUrls.flight is no location: {}", chain(&error)))?;
+    let location = location.with_insecure(airway.spec.insecure);
     control
         .engine
         .load(&location, urls.flight_checksum.as_deref(), fresh)

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use atc_engine::artifact::{Credentials, PullSecret};
 use atc_engine::disposition::{Disposition, backoff};
 use atc_engine::error::chain;
 use atc_engine::release::cluster::{
@@ -21,8 +22,9 @@ use crate::control::Control;
 use crate::health::{Health, SILENCE};
 use crate::instances;
 use crate::kinds::Kinds;
-use crate::objects::{self, Sink};
+use crate::objects::{self, Only, Sink};
 use crate::owner::Owner;
+use crate::pull_secret::{self, Followed};
 use crate::queue::{Cause, Limits, SharedQueue, Work};
 use crate::readiness;
 use crate::review;
@@ -47,6 +49,8 @@ pub struct Settings {
     pub service_port: u16,
     /// Whether ConfigMaps may say when objects are ready.
     pub custom_readiness: bool,
+    /// Name of the Secret with the credentials for registries, in the Service's namespace, if there is one.
+    pub pull_secret: Option<String>,
 }
 
 /// Why a controller ended.
@@ -108,7 +112,12 @@ pub async fn run(
             ..ClusterOptions::default()
         },
     );
+    let pull_secret = PullSecret::default();
     let options = EngineOptions {
+        credentials: match settings.pull_secret {
+            Some(_) => Credentials::Secret(pull_secret.clone()),
+            None => Credentials::Anonymous,
+        },
         cache_dir: Some(settings.cache_dir.clone()),
         evaluations: settings.concurrency,
         prune_wait: PRUNE_WAIT,
@@ -141,7 +150,16 @@ pub async fn run(
     ));
     let worker = tokio::spawn(work(control.clone()));
     tokio::spawn(wake(control.clone()));
-    tokio::spawn(start(control.clone(), settings.custom_readiness));
+    let credentials = settings.pull_secret.map(|name| Followed {
+        namespace: settings.service_namespace,
+        name,
+        secret: pull_secret,
+    });
+    tokio::spawn(start(
+        control.clone(),
+        settings.custom_readiness,
+        credentials,
+    ));
 
     let ended = tokio::select! {
         () = stop.cancelled() => None,
@@ -164,7 +182,7 @@ pub async fn run(
 }
 
 /// Installs what must be there, however long it takes, then watches Airways.
-async fn start(control: Arc<Control>, custom_readiness: bool) {
+async fn start(control: Arc<Control>, custom_readiness: bool, credentials: Option<Followed>) {
     let mut failures = 0;
     while let Err(error) = install(&control).await {
         failures += 1;
@@ -182,12 +200,23 @@ async fn start(control: Arc<Control>, custom_readiness: bool) {
     let sink = AirwaySink {
         control: control.clone(),
     };
+    if let Some(followed) = credentials {
+        // The first modules are pulled with it.
+        pull_secret::begin(&control, followed).await;
+    }
     if custom_readiness {
         // What instances are told first must not be taken back a moment later.
         readiness::begin(&control).await;
     }
     let client = control.engine.cluster().client().clone();
-    objects::run(client, airway::mapping(), "", &sink, control.stop.clone()).await;
+    objects::run(
+        client,
+        airway::mapping(),
+        Only::All,
+        &sink,
+        control.stop.clone(),
+    )
+    .await;
 }
 
 /// Why our own CRDs and webhooks are not there.

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::control::Control;
 use crate::kinds::Kind;
-use crate::objects::{self, Sink};
+use crate::objects::{self, Only, Sink};
 use crate::owner::Owner;
 use crate::queue::Work;
 
@@ -42,7 +42,7 @@ pub(crate) fn serve(
                 kind,
                 airway,
             };
-            objects::run(client, mapping, "", &sink, stop).await;
+            objects::run(client, mapping, Only::All, &sink, stop).await;
         });
     } else if differs {
         for target in kind.references() {

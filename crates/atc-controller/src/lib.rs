@@ -16,6 +16,7 @@ mod instances;
 mod kinds;
 mod objects;
 pub mod owner;
+mod pull_secret;
 pub mod queue;
 mod readiness;
 mod review;

@@ -1,4 +1,4 @@
-//! Full watches of one kind: Airways, the instances of an Airway, ConfigMaps of readiness rules. Upserts and removals, in order, for ever.
+//! Full watches of one kind: Airways, the instances of an Airway, ConfigMaps of readiness rules, the pull Secret. Upserts and removals, in order, for ever.
 //!
 //! A list, then a watch from its version; what went in a gap is told as a removal by the next list. Each watch has its
 //! own jittered backoff. The server ends each watch after [`WATCH_SECONDS`], and a connection that says nothing for
@@ -57,8 +57,7 @@ enum Broken {
 struct ObjectWatch<'a> {
     api: Api<DynamicObject>,
     mapping: Mapping,
-    /// Only objects with these labels; all where it is empty.
-    labels: &'a str,
+    only: Only<'a>,
     sink: &'a dyn Sink,
     /// What has been told as being there.
     known: HashSet<ResourceRef>,
@@ -66,20 +65,53 @@ struct ObjectWatch<'a> {
     version: Option<String>,
 }
 
-/// Watches the objects of a kind with these labels (a selector; empty for all) until cancelled.
+/// Which objects of a kind are watched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Only<'a> {
+    /// All.
+    All,
+    /// Those with these labels (a selector).
+    Labels(&'a str),
+    /// The one with this name.
+    Named { namespace: &'a str, name: &'a str },
+}
+
+impl Only<'_> {
+    fn api(self, client: kube::Client, mapping: &Mapping) -> Api<DynamicObject> {
+        let resource = mapping.api_resource();
+        match self {
+            Self::All | Self::Labels(_) => Api::all_with(client, &resource),
+            Self::Named { namespace, .. } => Api::namespaced_with(client, namespace, &resource),
+        }
+    }
+
+    fn labels(self) -> Option<String> {
+        match self {
+            Self::Labels(labels) => Some(labels.to_owned()),
+            Self::All | Self::Named { .. } => None,
+        }
+    }
+
+    fn fields(self) -> Option<String> {
+        match self {
+            Self::Named { name, .. } => Some(format!("metadata.name={name}")),
+            Self::All | Self::Labels(_) => None,
+        }
+    }
+}
+
+/// Watches objects of a kind until cancelled.
 pub(crate) async fn run(
     client: kube::Client,
     mapping: Mapping,
-    labels: &str,
+    only: Only<'_>,
     sink: &dyn Sink,
     stop: CancellationToken,
 ) {
-    let resource = mapping.api_resource();
-    let api = Api::all_with(client, &resource);
     let mut watch = ObjectWatch {
-        api,
+        api: only.api(client, &mapping),
         mapping,
-        labels,
+        only,
         sink,
         known: HashSet::new(),
         version: None,
@@ -132,7 +164,11 @@ impl ObjectWatch<'_> {
     /// Tells all there is, and what is there no more. Gives the version of the list.
     async fn list(&mut self) -> Result<String, Broken> {
         let mut listed = HashSet::new();
-        let mut params = ListParams::default().limit(PAGE).labels(self.labels);
+        let mut params = ListParams {
+            label_selector: self.only.labels(),
+            field_selector: self.only.fields(),
+            ..ListParams::default().limit(PAGE)
+        };
         loop {
             let page = timeout(LIST_TIMEOUT, self.api.list(&params))
                 .await
@@ -162,9 +198,11 @@ impl ObjectWatch<'_> {
 
     /// Tells what changes from this version on, until the server ends the watch.
     async fn follow(&mut self, mut version: String) -> Result<(), Broken> {
-        let params = WatchParams::default()
-            .timeout(WATCH_SECONDS)
-            .labels(self.labels);
+        let params = WatchParams {
+            label_selector: self.only.labels(),
+            field_selector: self.only.fields(),
+            ..WatchParams::default().timeout(WATCH_SECONDS)
+        };
         let stream = timeout(LIST_TIMEOUT, self.api.watch(&params, &version))
             .await
             .map_err(|_| Broken::Silent(LIST_TIMEOUT))?

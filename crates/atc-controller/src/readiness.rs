@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::control::Control;
-use crate::objects::{self, Sink};
+use crate::objects::{self, Only, Sink};
 use crate::owner::Owner;
 use crate::queue::Cause;
 
@@ -31,7 +31,7 @@ pub(crate) async fn begin(control: &Arc<Control>) {
             control: following,
             listed,
         };
-        objects::run(client, configmaps(), SELECTOR, &sink, stop).await;
+        objects::run(client, configmaps(), Only::Labels(SELECTOR), &sink, stop).await;
     });
     let first = tokio::time::timeout(FIRST_LIST, is_listed.wait_for(|listed| *listed));
     if first.await.is_err() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use atc_artifact::{FetchOptions, Fetcher};
+use atc_artifact::{Credentials, FetchOptions, Fetcher};
 use atc_flight::{Compiler, Runtime, RuntimeOptions};
 use atc_release::cluster::Cluster;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -17,6 +17,8 @@ use crate::readiness::CustomReadiness;
 pub struct EngineOptions {
     /// Folder for fetched and precompiled modules; `None` keeps nothing on disk.
     pub cache_dir: Option<PathBuf>,
+    /// Who proves to registries of modules who we are; default nobody.
+    pub credentials: Credentials,
     /// Whether modules are compiled for many runs (the default) or for one.
     pub compiler: Compiler,
     /// Runs of flights under way at once. Default 64: each may hold its memory limit, most hold a few MiB.
@@ -37,6 +39,7 @@ impl Default for EngineOptions {
     fn default() -> Self {
         Self {
             cache_dir: None,
+            credentials: Credentials::default(),
             compiler: Compiler::default(),
             evaluations: 64,
             prune_wait: Duration::from_mins(2),
@@ -73,6 +76,7 @@ impl Engine {
         })?;
         let fetcher = Fetcher::new(FetchOptions {
             cache_dir: options.cache_dir.clone(),
+            credentials: options.credentials.clone(),
             ..FetchOptions::default()
         });
         let slots = Semaphore::new(options.evaluations.max(1));

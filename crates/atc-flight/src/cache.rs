@@ -7,6 +7,7 @@
 
 mod folder;
 mod image;
+mod inspect;
 
 use std::hash::{Hash as _, Hasher};
 use std::io::{Read as _, Write as _};
@@ -18,6 +19,7 @@ use wasmtime::{Engine, Module};
 use folder::Folder;
 use image::Image;
 pub(crate) use image::load_compiled;
+pub use inspect::{CompiledFile, CompiledFiles};
 
 use crate::runtime::ModuleDigest;
 

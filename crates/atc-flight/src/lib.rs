@@ -22,6 +22,7 @@ mod testkit;
 mod ticker;
 
 pub use abi::AbiFault;
+pub use cache::{CompiledFile, CompiledFiles};
 pub use error::{FlightError, FlightErrorKind, TrapReport};
 pub use host::NoCluster;
 pub use invocation::{Invocation, Outcome, StderrListener, StderrSink};

@@ -37,7 +37,10 @@ const PURE: &[&str] = &[
     "crates/atc-flight/src/invocation.rs",
     "crates/atc-flight/src/limits.rs",
     "crates/atc-artifact/src/error.rs",
+    "crates/atc-artifact/src/credentials/config.rs",
     "crates/atc-artifact/src/location.rs",
+    "crates/atc-artifact/src/oci/manifest.rs",
+    "crates/atc-artifact/src/reference.rs",
     "crates/atc-artifact/src/unpack.rs",
     "crates/atc-artifact/src/verify.rs",
     "crates/atc-readiness/src/book.rs",
@@ -81,6 +84,8 @@ const IMPURE: [&str; 9] = [
 /// Where calls that write to the cluster may stand.
 const WRITERS: &[&str] = &[
     "crates/atc-release/src/cluster/",
+    // To registries, not to the cluster.
+    "crates/atc-artifact/src/oci/",
     "crates/atc-controller/src/lease.rs",
     "crates/atc-controller/src/events.rs",
     "crates/atc-controller/src/review.rs",

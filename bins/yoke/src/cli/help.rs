@@ -49,6 +49,21 @@ Examples:
   yoke turbulence -conflict-only=false web    and what they have added
   yoke turbulence -fix web                    bring it back";
 
+/// Of `stow`.
+pub(super) const STOW: &str = "\
+The artifact also gets the tags sha256_<checksum of the module> and latest. Credentials are those of docker login.
+
+Examples:
+  yoke stow ./web.wasm oci://ghcr.io/team/web:v1.2.3
+  yoke stow -tag stable -tag v1,v1.2 ./web.wasm oci://ghcr.io/team/web:v1.2.3";
+
+/// Of `cache`.
+pub(super) const CACHE: &str = "\
+Examples:
+  yoke cache ls -compilation-cache ~/.cache/yoke
+  yoke cache prune -compilation-cache ~/.cache/yoke -max-mib 200
+  yoke cache prune -compilation-cache ~/.cache/yoke -older-than 720h";
+
 /// Of `version`.
 pub(super) const VERSION: &str = "\
 Example:

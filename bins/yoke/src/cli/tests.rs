@@ -197,6 +197,13 @@ fn codes() {
         ("descent r x", 1, "x"),
         ("descent r -1", 2, "-1"),
         ("down -no-such-flag r 1", 2, "--no-such-flag"),
+        ("stow", 1, "FILE"),
+        ("stow m.wasm", 1, "URL"),
+        ("push -h", 0, "-tag"),
+        ("cache", 1, "prune"),
+        ("cache ls", 1, "--compilation-cache"),
+        ("cache prune -compilation-cache d -max-mib x", 2, "x"),
+        ("cache ls -o xml -compilation-cache d", 2, "xml"),
         ("unlatch", 1, "RELEASE"),
         ("unlock r extra", 1, "extra"),
         ("takeoff r f extra", 1, "extra"),
@@ -224,6 +231,44 @@ fn what_comes_later_says_so_and_is_not_offered() {
         );
         assert!(!help.contains(&format!(" {word} ")), "{word} in {help}");
     }
+}
+
+#[test]
+fn modules() {
+    let words = "stow -tag a,b -tag=c m.wasm oci://h.io/m:v1 -insecure";
+    let Command::Stow(stow) = typed(words).expect("parses").command else {
+        panic!("stow")
+    };
+    assert_eq!(stow.tag, ["a", "b", "c"]);
+    assert_eq!(
+        (stow.file.as_str(), stow.url.as_str()),
+        ("m.wasm", "oci://h.io/m:v1")
+    );
+    assert!(stow.insecure);
+    for words in [
+        "cache prune -compilation-cache d -max-mib 3 -older-than=1h",
+        "cache -debug prune --older-than 1h -max-mib=3 -compilation-cache=d",
+    ] {
+        let Command::Cache(cache) = typed(words).expect(words).command else {
+            panic!("cache")
+        };
+        let super::CacheCommand::Prune(prune) = cache.command else {
+            panic!("prune")
+        };
+        assert_eq!(prune.compilation_cache.to_str(), Some("d"), "{words}");
+        assert_eq!(prune.max_mib, Some(3), "{words}");
+        let age = prune.older_than.and_then(|age| age.positive());
+        assert_eq!(age, Some(Duration::from_hours(1)), "{words}");
+    }
+    let Command::Cache(cache) = typed("cache ls -compilation-cache d -o json")
+        .expect("parses")
+        .command
+    else {
+        panic!("cache")
+    };
+    assert!(
+        matches!(cache.command, super::CacheCommand::Ls(list) if list.output == super::Format::Json)
+    );
 }
 
 /// The reference in `docs/cli.md` is what the parser knows. `UPDATE_DOCS=1` writes it anew.

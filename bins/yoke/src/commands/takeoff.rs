@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 use atc_engine::api::{ResourceRef, names};
+use atc_engine::artifact::Credentials;
 use atc_engine::flight::Compiler;
 use atc_engine::release::cluster::Cluster;
 use atc_engine::release::decorate::Decoration;
@@ -49,6 +50,7 @@ pub(super) async fn run(
     let defaults = EngineOptions::default();
     let options = EngineOptions {
         cache_dir: cache.map(Into::into),
+        credentials: Credentials::User,
         // What is not kept runs once.
         compiler: match cache {
             Some(_) => Compiler::Fast,

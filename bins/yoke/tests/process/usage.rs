@@ -37,7 +37,7 @@ fn wrong_use() {
         .failed(1, &["name of the release is empty"]);
     home.yoke(&["fly"]).failed(1, &["fly"]);
     home.yoke(&[]).failed(1, &["Usage: yoke"]);
-    home.yoke(&["stow", "m.wasm", "oci://r/m"])
+    home.yoke(&["sign", "m.wasm"])
         .failed(2, &["not part of this version yet"]);
     home.yoke(&["takeoff", "-dry", "-skip-dry-run", "r"])
         .failed(1, &["-skip-dry-run"]);

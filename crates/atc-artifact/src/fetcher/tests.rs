@@ -22,6 +22,7 @@ const MODULE: &[u8] = b"\0asm\x01\0\0\0 and a few bytes more";
 fn fetcher(change: impl FnOnce(&mut FetchOptions)) -> Fetcher {
     let mut options = FetchOptions {
         max_bytes: 100_000,
+        tries: 1,
         ..FetchOptions::default()
     };
     change(&mut options);

@@ -1,5 +1,6 @@
 //! The rules that need no server.
 
+use super::redirect::keep_credentials_at_home;
 use super::*;
 
 fn url(text: &str) -> Url {

@@ -1,6 +1,6 @@
 //! A private folder with a bound on its size: whole files only, put there by rename, the least recently used go first.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -100,6 +100,20 @@ impl Folder {
 
     /// Removes what was least recently used until `bytes` more fit into `max`, and what died writers left.
     pub(super) fn make_room(&self, bytes: u64, max: u64) -> io::Result<()> {
+        let files = self.files()?;
+        let mut total: u64 = files.iter().map(|file| file.size).sum();
+        for file in files {
+            if total.saturating_add(bytes) <= max {
+                break;
+            }
+            remove(&self.0, file.name.as_c_str());
+            total = total.saturating_sub(file.size);
+        }
+        Ok(())
+    }
+
+    /// All files, the least recently used first. What died writers left is removed on the way.
+    pub(super) fn files(&self) -> io::Result<Vec<Found>> {
         let mut files = Vec::new();
         let abandoned = SystemTime::now()
             .checked_sub(ABANDONED)
@@ -120,24 +134,35 @@ impl Folder {
                 remove(&self.0, name);
                 continue;
             }
-            let nanos = found.st_mtime_nsec;
-            files.push((
+            files.push(Found {
                 used,
-                nanos,
-                name.to_owned(),
-                u64::try_from(found.st_size).unwrap_or_default(),
-            ));
+                nanos: u32::try_from(found.st_mtime_nsec).unwrap_or_default(),
+                name: name.to_owned(),
+                size: u64::try_from(found.st_size).unwrap_or_default(),
+            });
         }
-        let mut total: u64 = files.iter().map(|(.., size)| size).sum();
         files.sort_unstable();
-        for (.., name, size) in files {
-            if total.saturating_add(bytes) <= max {
-                break;
-            }
-            remove(&self.0, name.as_c_str());
-            total = total.saturating_sub(size);
-        }
-        Ok(())
+        Ok(files)
+    }
+}
+
+/// A file of the folder. They sort by when they were used.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Found {
+    used: i64,
+    nanos: u32,
+    name: CString,
+    pub(super) size: u64,
+}
+
+impl Found {
+    pub(super) fn name(&self) -> String {
+        self.name.to_string_lossy().into_owned()
+    }
+
+    pub(super) fn used(&self) -> SystemTime {
+        let seconds = u64::try_from(self.used).unwrap_or_default();
+        SystemTime::UNIX_EPOCH + Duration::new(seconds, self.nanos.min(999_999_999))
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) async fn run(
         });
     };
 
-    let location: Location = flight.parse()?;
+    let location = flight.parse::<Location>()?.with_insecure(args.insecure);
     let checksum = given(args.checksum.as_ref());
     let started = Instant::now();
     // A kept module that no checksum pins may be an old one: a takeoff is of what is there now.

@@ -33,7 +33,10 @@ async fn local_files_are_read_within_bounds() {
         ("/dev/zero".to_owned(), "a device"),
         ("nowhere.wasm".to_owned(), "nowhere.wasm"),
         ("with\0zero".to_owned(), "cannot read"),
-        ("oci://127.0.0.1/app:v1".to_owned(), "later release"),
+        (
+            "oci://127.0.0.1:1/app:v1".to_owned(),
+            "cannot reach the registry of 'oci://127.0.0.1:1/app:v1'",
+        ),
     ] {
         let text = chain(&get(&plain(), &path).await.unwrap_err());
         assert!(text.contains(words), "{path}: {text}");
