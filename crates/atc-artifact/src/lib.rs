@@ -1,8 +1,8 @@
-//! Get a program's bytes from a file or over HTTP, within bounds, and prove them by checksum.
+//! Get a program's bytes from a file or over HTTP, within bounds, and prove them by checksum or signature.
 //!
 //! A [`Location`] is parsed once, at the edge. A [`Fetcher`] turns it into an [`Artifact`]: unpacked bytes and their
-//! digests. This crate knows nothing of Kubernetes and nothing of WebAssembly: what the bytes mean is the caller's
-//! matter.
+//! digests. A [`ModulePolicy`] says which of them may run. This crate knows nothing of Kubernetes, and of
+//! WebAssembly only where custom sections begin and end: what the bytes mean is the caller's matter.
 //!
 //! ```no_run
 //! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,26 +16,47 @@
 //! # }
 //! ```
 
+mod allow_list;
 mod artifact;
+mod cosign;
 mod error;
 mod fetcher;
 mod file;
+mod glob;
 mod http;
+mod key;
+mod key_set;
 mod location;
 mod memory;
 mod options;
+mod policy;
+mod schematic;
+mod section;
+mod signature;
 mod store;
 mod unpack;
 mod verify;
 
+pub use allow_list::{AllowList, AllowListError};
 pub use artifact::{Artifact, Origin};
+pub use cosign::{CosignError, MAX_PAYLOAD_BYTES, verify_cosign};
 pub use error::{ArtifactError, ErrorKind};
 pub use fetcher::{Fetcher, MAX_AT_ONCE, STALE_FOR};
 pub use file::FILE_TIMEOUT;
+pub use glob::{Glob, GlobError};
 pub use http::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_STALL_TIMEOUT, DEFAULT_TIMEOUT, MAX_REDIRECTS};
+pub use key::{KeyError, PrivateKey, PublicKey};
+pub use key_set::{KeyFileError, KeySet, MAX_KEY_FILE_BYTES, MAX_KEY_FILES};
 pub use location::{HttpLocation, Location, LocationError};
 pub use memory::MAX_KNOWN_URLS;
 pub use options::{DEFAULT_FRESH_FOR, FetchOptions};
+pub use policy::{ModulePolicy, PolicyError, PolicyOptions};
+pub use schematic::{
+    MAX_COMMAND_WORDS, MAX_SCHEMATIC_BYTES, MAX_SCHEMATICS, Schematic, SchematicError,
+    parse_command, schematic, schematic_names, set_schematic,
+};
+pub use section::SectionError;
+pub use signature::{SIGNATURE_NAME, SignatureError, sign, verify};
 pub use store::{DEFAULT_CACHE_BYTES, MAX_INDEXED_URLS};
 pub use unpack::{DEFAULT_MAX_BYTES, MAX_PACKINGS};
 pub use verify::{sha1_hex, sha256_hex};
