@@ -23,13 +23,16 @@ struct Generated {
 }
 
 /// The commands of `yoke`; a test of its own holds its manual pages against the commands that there are.
-const VERBS: [&str; 9] = [
+const VERBS: [&str; 12] = [
     "takeoff",
     "descent",
     "mayday",
     "blackbox",
     "turbulence",
     "unlatch",
+    "schematics",
+    "sign",
+    "verify",
     "version",
     "completion",
     "man",

@@ -5,6 +5,8 @@ mod blackbox;
 mod descent;
 mod exclusive;
 mod mayday;
+mod schematics;
+mod sign;
 mod takeoff;
 mod turbulence;
 mod unlatch;
@@ -28,6 +30,9 @@ pub(crate) async fn run(cli: Cli, interrupt: &Interrupt) -> anyhow::Result<()> {
         Command::Blackbox(args) => blackbox::run(&cli.global, &args).await,
         Command::Turbulence(args) => turbulence::run(&cli.global, &args).await,
         Command::Unlatch(args) => unlatch::run(&cli.global, &args).await,
+        Command::Schematics(args) => schematics::run(&args).await,
+        Command::Sign(args) => sign::run(&args).await,
+        Command::Verify(args) => sign::check(&args).await,
         Command::Version(args) => version::run(&args).await,
         Command::Completion(args) => about::completion(&args).await,
         Command::Man(args) => about::man(&args).await,

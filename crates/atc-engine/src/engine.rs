@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use atc_artifact::{FetchOptions, Fetcher};
+use atc_artifact::{FetchOptions, Fetcher, ModulePolicy};
 use atc_flight::{Compiler, Runtime, RuntimeOptions};
 use atc_release::cluster::Cluster;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -19,6 +19,8 @@ pub struct EngineOptions {
     pub cache_dir: Option<PathBuf>,
     /// Whether modules are compiled for many runs (the default) or for one.
     pub compiler: Compiler,
+    /// Which modules may run. Default: all.
+    pub policy: ModulePolicy,
     /// Runs of flights under way at once. Default 64: each may hold its memory limit, most hold a few MiB.
     pub evaluations: usize,
     /// How long a stage of what is removed may take to be gone. Default 2 min, as in the existing tool; whoever comes
@@ -38,6 +40,7 @@ impl Default for EngineOptions {
         Self {
             cache_dir: None,
             compiler: Compiler::default(),
+            policy: ModulePolicy::default(),
             evaluations: 64,
             prune_wait: Duration::from_mins(2),
             stage_wait: Duration::from_secs(30),

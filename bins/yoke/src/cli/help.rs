@@ -49,6 +49,26 @@ Examples:
   yoke turbulence -conflict-only=false web    and what they have added
   yoke turbulence -fix web                    bring it back";
 
+/// Of `schematics`.
+pub(super) const SCHEMATICS: &str = "\
+Examples:
+  yoke schematics -wasm web.wasm ls
+  yoke schematics -wasm https://flights.example.dev/web.wasm get docs
+  yoke schematics -wasm web.wasm set docs < docs.md
+  echo '[\"-schema\"]' | yoke schematics -wasm web.wasm set -cmd schema";
+
+/// Of `sign`.
+pub(super) const SIGN: &str = "\
+Examples:
+  openssl genpkey -algorithm ED25519 -out key.pem
+  yoke sign -key key.pem web.wasm";
+
+/// Of `verify`.
+pub(super) const VERIFY: &str = "\
+Examples:
+  openssl pkey -in key.pem -pubout -out key.pub.pem
+  yoke verify -key key.pub.pem web.wasm";
+
 /// Of `version`.
 pub(super) const VERSION: &str = "\
 Example:
