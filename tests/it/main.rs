@@ -22,6 +22,7 @@ mod kit;
 mod modes;
 mod outage;
 mod output;
+mod policy;
 mod prune;
 mod readiness;
 mod solo;

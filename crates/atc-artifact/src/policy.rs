@@ -107,6 +107,22 @@ impl ModulePolicy {
             .await
             .unwrap_or(Err(PolicyError::Ended))
     }
+
+    /// Whether a module that was proven before is so by the keys of now, told by its SHA-256. Not if that has been
+    /// forgotten: its bytes are needed then.
+    pub async fn still_proves(&self, sha256: &str) -> bool {
+        let Some(keys) = self.keys.clone() else {
+            return true;
+        };
+        let sha256 = sha256.to_owned();
+        tokio::task::spawn_blocking(move || {
+            let known = keys.current().ok()?;
+            let verdict = lock(&known.verdicts).get(&sha256).map(Result::is_ok);
+            verdict
+        })
+        .await
+        .is_ok_and(|proven| proven == Some(true))
+    }
 }
 
 /// Files of keys, what was in them, and what they have proven.

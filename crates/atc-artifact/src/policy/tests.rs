@@ -48,6 +48,7 @@ async fn without_settings_everything_may_run() {
             .is_ok()
     );
     assert!(policy.prove(&artifact(b"text".to_vec())).await.is_ok());
+    assert!(policy.still_proves("any").await);
 }
 
 #[tokio::test]
@@ -75,8 +76,11 @@ async fn keys_are_those_that_lie_there_now() {
     let policy = of(folder.path(), None, false);
     assert!(policy.prove(&signed("p256")).await.is_ok());
     assert!(policy.prove(&signed("ed25519")).await.is_err());
+    assert!(policy.still_proves(&signed("p256").sha256).await);
     put(&key, "ed25519");
+    assert!(!policy.still_proves(&signed("p256").sha256).await);
     assert!(policy.prove(&signed("p256")).await.is_err());
+    assert!(!policy.still_proves(&signed("p256").sha256).await);
     assert!(policy.prove(&signed("ed25519")).await.is_ok());
     std::fs::write(&key, "half a key").unwrap();
     let said = words(policy.prove(&signed("ed25519")).await);
