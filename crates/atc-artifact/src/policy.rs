@@ -115,13 +115,8 @@ impl ModulePolicy {
             return true;
         };
         let sha256 = sha256.to_owned();
-        tokio::task::spawn_blocking(move || {
-            let known = keys.current().ok()?;
-            let verdict = lock(&known.verdicts).get(&sha256).map(Result::is_ok);
-            verdict
-        })
-        .await
-        .is_ok_and(|proven| proven == Some(true))
+        let look = move || keys.current().is_ok_and(|known| known.has_proven(&sha256));
+        tokio::task::spawn_blocking(look).await.unwrap_or(false)
     }
 }
 
@@ -178,6 +173,10 @@ impl Known {
             keys: KeySet::parse(files)?,
             verdicts: Mutex::default(),
         })
+    }
+
+    fn has_proven(&self, sha256: &str) -> bool {
+        lock(&self.verdicts).get(sha256).is_some_and(Result::is_ok)
     }
 
     fn verdict(&self, artifact: &Artifact) -> Result<(), SignatureError> {

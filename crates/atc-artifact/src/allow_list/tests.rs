@@ -2,7 +2,10 @@ use super::*;
 
 fn check(list: &str, location: &str, expect: bool) {
     let parsed: AllowList = list.parse().unwrap();
-    let allowed = parsed.allows(&location.parse().unwrap());
+    // What is no location at all is not allowed either.
+    let allowed = location
+        .parse()
+        .is_ok_and(|location| parsed.allows(&location));
     assert_eq!(allowed, expect, "'{list}' on '{location}'");
 }
 
@@ -39,6 +42,9 @@ fn what_is_requested_counts() {
     );
     check(list, "https://good.example/mods/../a.wasm", false);
     check(list, "https://good.example/x/../mods/a.wasm", true);
+    let list = "oci://good.example:*/team/*";
+    check(list, "oci://good.example:5000/team/a", true);
+    check(list, "oci://good.example:x@evil.example/team/a", false);
     check(
         "https://good.example/*/*",
         "https://good.example/mods/%2e%2e/x/y.wasm",
