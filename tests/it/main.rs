@@ -27,6 +27,7 @@ mod operator;
 mod outage;
 mod output;
 mod plan;
+mod policy;
 mod prune;
 mod readiness;
 mod registry;

@@ -23,7 +23,7 @@ struct Generated {
 }
 
 /// The commands of `yoke`; a test of its own holds its manual pages against the commands that there are.
-const VERBS: [&str; 11] = [
+const VERBS: [&str; 14] = [
     "takeoff",
     "descent",
     "mayday",
@@ -32,6 +32,9 @@ const VERBS: [&str; 11] = [
     "stow",
     "cache",
     "unlatch",
+    "schematics",
+    "sign",
+    "verify",
     "version",
     "completion",
     "man",

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
+use atc_controller::{AllowList, ModulePolicy, PolicyOptions};
 use clap::{Parser, ValueEnum};
 
 /// How lines of the log look.
@@ -36,12 +38,16 @@ pub(crate) struct Args {
     /// Folder for modules, fetched and precompiled; the system's folder for temporary files by default
     #[arg(long, env = "CACHE_FS")]
     pub(crate) cache_fs: Option<PathBuf>,
-    /// Comma-separated globs of module URLs that may be loaded [not part of this version]
+    /// Comma-separated globs of module URLs that may be loaded, `*` stops at a slash; without it any may
     #[arg(long, env = "MODULE_ALLOW_LIST")]
     pub(crate) module_allow_list: Option<String>,
-    /// File with a JSON array of PEM keys that modules must be signed with [not part of this version]
+    /// Public keys, one of which must have signed each module: a file with a JSON array of PEM texts or with one PEM, or a
+    /// folder of *.pem files; read again when they change
     #[arg(long, env = "MODULE_VERIFICATION_KEYS_PATH")]
     pub(crate) module_verification_keys_path: Option<PathBuf>,
+    /// What the allow list names needs no signature
+    #[arg(long, env = "MODULE_ALLOW_LIST_UNSIGNED", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = boolean)]
+    pub(crate) module_allow_list_unsigned: bool,
     /// Do not let ConfigMaps say when objects are ready
     #[arg(long, env = "DISABLE_CUSTOM_READINESS", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = boolean)]
     pub(crate) disable_custom_readiness: bool,
@@ -84,23 +90,24 @@ fn concurrency(text: &str) -> Result<usize, String> {
 }
 
 impl Args {
-    /// Settings that must not be passed over in silence: whoever sets them relies on a check that is not there yet.
-    pub(crate) fn refused(&self) -> Option<&'static str> {
-        if self
-            .module_allow_list
-            .as_ref()
-            .is_some_and(|list| !list.is_empty())
-        {
-            return Some("MODULE_ALLOW_LIST");
-        }
-        if self
-            .module_verification_keys_path
-            .as_ref()
-            .is_some_and(|path| !path.as_os_str().is_empty())
-        {
-            return Some("MODULE_VERIFICATION_KEYS_PATH");
-        }
-        None
+    /// Which modules may run.
+    ///
+    /// # Errors
+    /// Settings that cannot be kept to: whoever sets them relies on a check.
+    pub(crate) fn policy(&self) -> anyhow::Result<ModulePolicy> {
+        let allow = self.module_allow_list.as_deref();
+        let allow = allow
+            .filter(|list| !list.is_empty())
+            .map(str::parse::<AllowList>)
+            .transpose()
+            .context("MODULE_ALLOW_LIST cannot be used")?;
+        let keys = self.module_verification_keys_path.clone();
+        ModulePolicy::new(PolicyOptions {
+            allow,
+            keys: keys.filter(|path| !path.as_os_str().is_empty()),
+            allowed_unsigned: self.module_allow_list_unsigned,
+        })
+        .context("MODULE_VERIFICATION_KEYS_PATH cannot be used")
     }
 }
 
@@ -150,13 +157,34 @@ mod tests {
     }
 
     #[test]
-    fn checks_that_are_not_there_are_refused() {
-        let more = NEEDED
-            .into_iter()
-            .chain(["--module-allow-list", "http://*"]);
+    fn settings_that_cannot_be_kept_to_are_errors() {
+        let policy = |more: &[&'static str]| {
+            let args = NEEDED.into_iter().chain(more.iter().copied());
+            let policy = Args::try_parse_from(args).expect("parses").policy();
+            policy.map(drop).map_err(|error| format!("{error:#}"))
+        };
+        let check = |more: &[&'static str], words: &str| {
+            let error = policy(more).expect_err("refused");
+            assert!(error.contains(words), "{error}");
+        };
+        assert_eq!(policy(&[]), Ok(()));
         assert_eq!(
-            Args::try_parse_from(more).expect("parses").refused(),
-            Some("MODULE_ALLOW_LIST")
+            policy(&[
+                "--module-allow-list",
+                "",
+                "--module-verification-keys-path="
+            ]),
+            Ok(())
+        );
+        assert_eq!(policy(&["--module-allow-list", "http://h/*,/m/*"]), Ok(()));
+        check(
+            &["--module-allow-list", "http://h/*,["],
+            "MODULE_ALLOW_LIST cannot be used: '[' is no glob",
+        );
+        check(&["--module-allow-list", ","], "the allow list is empty");
+        check(
+            &["--module-verification-keys-path", "/nowhere"],
+            "cannot read key file '/nowhere'",
         );
     }
 }

@@ -54,11 +54,7 @@ async fn run(args: Args) -> anyhow::Result<()> {
     {
         bail!("another TLS provider is installed already");
     }
-    if let Some(setting) = args.refused() {
-        bail!(
-            "{setting} is set, but this version can't check modules against it; it is refused rather than passed over"
-        );
-    }
+    let policy = args.policy()?;
     let client = client(&args).await?;
     let stop = StopToken::new();
     let (mut term, mut int) = (
@@ -86,6 +82,7 @@ async fn run(args: Args) -> anyhow::Result<()> {
         service_name: args.svc_name,
         service_namespace: args.svc_namespace,
         service_port: args.svc_port,
+        policy,
         custom_readiness: !args.disable_custom_readiness,
         pull_secret: args
             .docker_config_secret_name

@@ -12,9 +12,11 @@ use crate::argv;
 
 mod help;
 mod look;
+mod module;
 mod modules;
 
 pub(crate) use look::{Blackbox, Completion, Data, Diffs, Format, Man, Turbulence, Version};
+pub(crate) use module::{Action, Schematics, Sign, Verify};
 pub(crate) use modules::{Cache, CacheCommand, Prune, Stow};
 
 /// Exit code of an error.
@@ -26,7 +28,7 @@ pub(crate) const EXIT_USAGE: u8 = 2;
 const GLOBAL: &str = "Options of every command";
 
 /// Commands that the existing tool has and this version does not.
-const LATER: [&str; 5] = ["schematics", "meta", "sign", "verify", "atc"];
+const LATER: [&str; 1] = ["atc"];
 
 /// Make releases of what WebAssembly flights print.
 #[derive(Debug, Parser)]
@@ -88,6 +90,15 @@ pub(crate) enum Command {
     /// Remove the lock of a release, whoever holds it
     #[command(visible_alias = "unlock", after_help = help::UNLATCH)]
     Unlatch(Unlatch),
+    /// List, print or set what a module carries for its users
+    #[command(visible_alias = "meta", after_help = help::SCHEMATICS)]
+    Schematics(Schematics),
+    /// Sign a module with a private key
+    #[command(after_help = help::SIGN)]
+    Sign(Sign),
+    /// Check that a module is signed by a known key, and as it was then
+    #[command(after_help = help::VERIFY)]
+    Verify(Verify),
     /// Print the versions
     #[command(after_help = help::VERSION)]
     Version(Version),
@@ -195,8 +206,8 @@ pub(crate) struct Takeoff {
     /// Allow registries without TLS, or with a certificate that is not trusted
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// Key file, or folder of keys, one of which must have signed the module (not part of this version yet)
-    #[arg(long, value_parser = path(), value_name = "PATH", hide = true)]
+    /// Key file, or folder of keys (*.pem), one of which must have signed the module
+    #[arg(long, value_parser = path(), value_name = "PATH")]
     pub(crate) verify: Option<PathBuf>,
     /// Judge readiness also by the rules in ConfigMaps of the release's namespace and of the atc's
     #[arg(long)]

@@ -6,6 +6,8 @@ mod cache;
 mod descent;
 mod exclusive;
 mod mayday;
+mod schematics;
+mod sign;
 mod stow;
 mod takeoff;
 mod turbulence;
@@ -32,6 +34,9 @@ pub(crate) async fn run(cli: Cli, interrupt: &Interrupt) -> anyhow::Result<()> {
         Command::Stow(args) => stow::run(&args).await,
         Command::Cache(args) => cache::run(&args).await,
         Command::Unlatch(args) => unlatch::run(&cli.global, &args).await,
+        Command::Schematics(args) => schematics::run(&args).await,
+        Command::Sign(args) => sign::run(&args).await,
+        Command::Verify(args) => sign::check(&args).await,
         Command::Version(args) => version::run(&args).await,
         Command::Completion(args) => about::completion(&args).await,
         Command::Man(args) => about::man(&args).await,

@@ -9,6 +9,7 @@ mod connect;
 mod holder;
 mod input;
 mod interrupt;
+mod module;
 mod output;
 mod progress;
 mod render;

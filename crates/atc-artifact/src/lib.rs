@@ -1,9 +1,9 @@
-//! Get a program's bytes from a file, over HTTP or from a registry, within bounds, and prove them by checksum; push
-//! programs to registries.
+//! Get a program's bytes from a file, over HTTP or from a registry, within bounds, and prove them by checksum or signature;
+//! push programs to registries.
 //!
 //! A [`Location`] is parsed once, at the edge. A [`Fetcher`] turns it into an [`Artifact`]: unpacked bytes and their
-//! digests. This crate knows nothing of Kubernetes and nothing of WebAssembly: what the bytes mean is the caller's
-//! matter.
+//! digests. A [`ModulePolicy`] says which of them may run. This crate knows nothing of Kubernetes, and of
+//! WebAssembly only where custom sections begin and end: what the bytes mean is the caller's matter.
 //!
 //! ```no_run
 //! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,37 +17,58 @@
 //! # }
 //! ```
 
+mod allow_list;
 mod artifact;
 mod cache;
+mod cosign;
 mod credentials;
 mod error;
 mod fetcher;
 mod file;
+mod glob;
 mod http;
+mod key;
+mod key_set;
 mod location;
 mod memory;
 mod oci;
 mod options;
+mod policy;
 mod reference;
 mod remote;
 mod retry;
+mod schematic;
+mod section;
+mod signature;
 mod store;
 mod unpack;
 mod verify;
 
+pub use allow_list::{AllowList, AllowListError};
 pub use artifact::{Artifact, Origin};
 pub use cache::{CachedFile, CachedFiles};
+pub use cosign::{CosignError, MAX_PAYLOAD_BYTES, verify_cosign};
 pub use credentials::{Credentials, CredentialsError, DockerConfig, PullSecret};
 pub use error::{ArtifactError, ErrorKind};
 pub use fetcher::{Fetcher, MAX_AT_ONCE, STALE_FOR};
 pub use file::FILE_TIMEOUT;
+pub use glob::{Glob, GlobError};
 pub use http::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_STALL_TIMEOUT, DEFAULT_TIMEOUT, MAX_REDIRECTS};
+pub use key::{KeyError, PrivateKey, PublicKey};
+pub use key_set::{KeyFileError, KeySet, MAX_KEY_FILE_BYTES, MAX_KEY_FILES};
 pub use location::{HttpLocation, Location, LocationError};
 pub use memory::MAX_KNOWN_URLS;
 pub use oci::{MAX_MANIFEST, PUSH_TIMEOUT, Pushed, Pusher};
 pub use options::{DEFAULT_FRESH_FOR, FetchOptions};
+pub use policy::{ModulePolicy, PolicyError, PolicyOptions};
 pub use reference::{OciLocation, ReferenceError, Tag};
 pub use retry::DEFAULT_TRIES;
+pub use schematic::{
+    MAX_COMMAND_WORDS, MAX_SCHEMATIC_BYTES, MAX_SCHEMATICS, Schematic, SchematicError,
+    parse_command, schematic, schematic_names, set_schematic,
+};
+pub use section::SectionError;
+pub use signature::{SIGNATURE_NAME, SignatureError, sign, verify};
 pub use store::{DEFAULT_CACHE_BYTES, MAX_INDEXED_URLS};
 pub use unpack::{DEFAULT_MAX_BYTES, MAX_PACKINGS};
 pub use verify::{sha1_hex, sha256_hex};

@@ -18,7 +18,6 @@ use atc_engine::release::object::{Object, ObjectError};
 use atc_engine::release::plan::PruneOptions;
 use atc_engine::status::{self, Ready};
 use atc_engine::watch::{Dependencies, Dependency, Effect, Fingerprint, Role, Seen, Target};
-use atc_engine::{LoadedFlight, artifact::Location};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Value, json};
 
@@ -27,6 +26,11 @@ use crate::crd::{self, ServedKind, TemplateError};
 use crate::instances;
 use crate::kinds::{Kind, Setup, hash};
 use crate::owner::Owner;
+
+mod flight;
+
+pub(crate) use flight::load;
+use flight::served_before;
 
 /// How long a CRD may take to be established. 60 s, as in the existing tool.
 const ESTABLISH: Duration = Duration::from_mins(1);
@@ -45,8 +49,8 @@ pub(crate) enum AirwayError {
     #[error("the template is not usable")]
     Template(#[source] TemplateError),
     /// Its flight can't be loaded.
-    #[error("{0}")]
-    Flight(String),
+    #[error(transparent)]
+    Flight(EngineError),
     /// Something of a later version.
     #[error("{0} is not part of this version; it is refused rather than passed over")]
     Later(&'static str),
@@ -78,8 +82,8 @@ impl AirwayError {
     fn disposition(&self) -> Disposition {
         match self {
             Self::Unreadable(_) | Self::Template(_) | Self::Later(_) => Disposition::Terminal,
+            Self::Flight(error) => error.disposition(),
             Self::ForeignCrd(_)
-            | Self::Flight(_)
             | Self::Object { .. }
             | Self::Cluster { .. }
             | Self::NotEstablished { .. } => Disposition::Retry,
@@ -229,7 +233,9 @@ async fn adopt(control: &Arc<Control>, kind: &Arc<Kind>, name: &Arc<str>, object
     let matchers = airway.spec.resource_access_matchers.iter().collect();
     kind.set_setup(Setup {
         settings: settings(&airway, &mapping, &uid, matchers),
-        flight: load(control, &airway, false).await,
+        flight: load(control, &airway, false)
+            .await
+            .map_err(|error| error.chain()),
         skip_admission: airway.spec.skip_admission_webhook,
         spec: hash(&object["spec"]),
     });
@@ -270,11 +276,11 @@ async fn serve(
     let mapping = instance_mapping(&served);
     let setup = Setup {
         settings: settings(&airway, &mapping, &uid, matchers),
-        flight: match (&flight, kind.setup()) {
-            (Ok(flight), _) => Ok(flight.clone()),
-            // What was served before goes on being served while the new flight can't be had.
-            (Err(_), Some(before)) if before.flight.is_ok() => before.flight.clone(),
-            (Err(why), _) => Err(why.clone()),
+        flight: match &flight {
+            Ok(flight) => Ok(flight.clone()),
+            Err(error) => served_before(control, kind)
+                .await
+                .ok_or_else(|| error.chain()),
         },
         skip_admission: airway.spec.skip_admission_webhook,
         spec: hash(&object["spec"]),
@@ -367,26 +373,6 @@ fn settings(airway: &Airway, mapping: &Mapping, uid: &str, matchers: Matchers) -
             namespaces: spec.prune.namespaces,
         },
     }
-}
-
-/// Loads the Airway's flight. `fresh` asks its server even if that was asked a moment ago: a location without a checksum
-/// may hold something else by now. Without it, what is cached does when the server is away.
-pub(crate) async fn load(
-    control: &Control,
-    airway: &Airway,
-    fresh: bool,
-) -> Result<LoadedFlight, String> {
-    let urls = &airway.spec.wasm_urls;
-    let location: Location = urls
-        .flight
-        .parse()
-        .map_err(|error| format!("spec.wasmUrls.flight is no location: {}", chain(&error)))?;
-    let location = location.with_insecure(airway.spec.insecure);
-    control
-        .engine
-        .load(&location, urls.flight_checksum.as_deref(), fresh)
-        .await
-        .map_err(|error: EngineError| error.chain())
 }
 
 async fn hold(control: &Control, object: &mut Value) -> Result<(), AirwayError> {

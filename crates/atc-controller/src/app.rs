@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use atc_engine::artifact::{Credentials, PullSecret};
+use atc_engine::artifact::{Credentials, ModulePolicy, PullSecret};
 use atc_engine::disposition::{Disposition, backoff};
 use atc_engine::error::chain;
 use atc_engine::release::cluster::{
@@ -47,6 +47,8 @@ pub struct Settings {
     pub service_namespace: String,
     /// Its port.
     pub service_port: u16,
+    /// Which modules may run.
+    pub policy: ModulePolicy,
     /// Whether ConfigMaps may say when objects are ready.
     pub custom_readiness: bool,
     /// Name of the Secret with the credentials for registries, in the Service's namespace, if there is one.
@@ -119,6 +121,7 @@ pub async fn run(
             None => Credentials::Anonymous,
         },
         cache_dir: Some(settings.cache_dir.clone()),
+        policy: settings.policy.clone(),
         evaluations: settings.concurrency,
         prune_wait: PRUNE_WAIT,
         ..EngineOptions::default()

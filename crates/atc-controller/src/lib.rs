@@ -23,6 +23,7 @@ mod review;
 mod webhook;
 
 pub use app::{AppError, Settings, run};
+pub use atc_engine::artifact::{AllowList, ModulePolicy, PolicyOptions};
 pub use atc_engine::release::cluster::client;
 pub use tokio_util::sync::CancellationToken as StopToken;
 pub use webhook::TlsFiles;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use atc_artifact::{Credentials, FetchOptions, Fetcher};
+use atc_artifact::{Credentials, FetchOptions, Fetcher, ModulePolicy};
 use atc_flight::{Compiler, Runtime, RuntimeOptions};
 use atc_release::cluster::Cluster;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -21,6 +21,8 @@ pub struct EngineOptions {
     pub credentials: Credentials,
     /// Whether modules are compiled for many runs (the default) or for one.
     pub compiler: Compiler,
+    /// Which modules may run. Default: all.
+    pub policy: ModulePolicy,
     /// Runs of flights under way at once. Default 64: each may hold its memory limit, most hold a few MiB.
     pub evaluations: usize,
     /// How long a stage of what is removed may take to be gone. Default 2 min, as in the existing tool; whoever comes
@@ -41,6 +43,7 @@ impl Default for EngineOptions {
             cache_dir: None,
             credentials: Credentials::default(),
             compiler: Compiler::default(),
+            policy: ModulePolicy::default(),
             evaluations: 64,
             prune_wait: Duration::from_mins(2),
             stage_wait: Duration::from_secs(30),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use atc_access::Read;
-use atc_artifact::ArtifactError;
+use atc_artifact::{ArtifactError, PolicyError};
 use atc_flight::FlightError;
 use atc_readiness::BookError;
 use atc_release::cluster::{ClusterError, EstablishError, RevisionError, WaitError};
@@ -43,6 +43,15 @@ pub enum EngineError {
         /// Why.
         #[source]
         source: Box<ArtifactError>,
+    },
+    /// The module may not run here.
+    #[error("can't use flight \"{url}\"")]
+    Policy {
+        /// Where from.
+        url: String,
+        /// Why.
+        #[source]
+        source: Box<PolicyError>,
     },
     /// The bytes are no module that can run here.
     #[error("can't load flight \"{url}\"")]
@@ -272,6 +281,7 @@ impl EngineError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Location { .. } | Self::Incomplete(_) => ErrorKind::Terminal,
+            Self::Policy { source, .. } if !source.may_pass() => ErrorKind::Terminal,
             _ => ErrorKind::Retry,
         }
     }

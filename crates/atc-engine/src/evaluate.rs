@@ -69,6 +69,9 @@ impl Evaluated {
 impl Engine {
     /// Fetches, proves and compiles a flight; cheap when the same content was loaded before.
     ///
+    /// This is the one way to a flight: [`EngineOptions::policy`](crate::EngineOptions::policy) is asked each time,
+    /// wherever the bytes come from, before anything is fetched and again before anything is compiled.
+    ///
     /// `fresh` asks the server again for a location that is not pinned by a checksum.
     pub async fn load(
         &self,
@@ -76,6 +79,12 @@ impl Engine {
         checksum: Option<&str>,
         fresh: bool,
     ) -> Result<LoadedFlight, EngineError> {
+        let policy = &self.options().policy;
+        let refused = |source| EngineError::Policy {
+            url: location.to_string(),
+            source: Box::new(source),
+        };
+        policy.admit(location).map_err(refused)?;
         let fetched = if fresh {
             self.fetcher().fetch_fresh(location, checksum).await
         } else {
@@ -85,6 +94,7 @@ impl Engine {
             url: location.to_string(),
             source: Box::new(source),
         })?;
+        policy.prove(&artifact).await.map_err(refused)?;
         let mut digest = ModuleDigest::default();
         // The fetcher has hashed these very bytes; only a digest that cannot be read is worth doing so again.
         let module = match hex::decode_to_slice(&artifact.sha256, &mut digest) {

@@ -110,6 +110,11 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("hyper", &["atc-artifact"]),
     // Modules are gzipped, and so are revisions.
     ("flate2", &["atc-artifact", "atc-release"]),
+    ("rsa", &["atc-artifact"]),
+    ("p256", &["atc-artifact"]),
+    ("p384", &["atc-artifact"]),
+    ("p521", &["atc-artifact"]),
+    ("ed25519-dalek", &["atc-artifact"]),
     ("mlua", &["atc-readiness"]),
     ("indicatif", &["yoke-cli"]),
     ("axum", &["atc-controller"]),

@@ -64,6 +64,26 @@ Examples:
   yoke cache prune -compilation-cache ~/.cache/yoke -max-mib 200
   yoke cache prune -compilation-cache ~/.cache/yoke -older-than 720h";
 
+/// Of `schematics`.
+pub(super) const SCHEMATICS: &str = "\
+Examples:
+  yoke schematics -wasm web.wasm ls
+  yoke schematics -wasm https://flights.example.dev/web.wasm get docs
+  yoke schematics -wasm web.wasm set docs < docs.md
+  echo '[\"-schema\"]' | yoke schematics -wasm web.wasm set -cmd schema";
+
+/// Of `sign`.
+pub(super) const SIGN: &str = "\
+Examples:
+  openssl genpkey -algorithm ED25519 -out key.pem
+  yoke sign -key key.pem web.wasm";
+
+/// Of `verify`.
+pub(super) const VERIFY: &str = "\
+Examples:
+  openssl pkey -in key.pem -pubout -out key.pub.pem
+  yoke verify -key key.pub.pem web.wasm";
+
 /// Of `version`.
 pub(super) const VERSION: &str = "\
 Example:

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 use atc_engine::api::{ResourceRef, names};
-use atc_engine::artifact::Credentials;
+use atc_engine::artifact::{Credentials, ModulePolicy, PolicyOptions};
 use atc_engine::flight::Compiler;
 use atc_engine::release::cluster::Cluster;
 use atc_engine::release::decorate::Decoration;
@@ -56,6 +56,10 @@ pub(super) async fn run(
             Some(_) => Compiler::Fast,
             None => Compiler::Quick,
         },
+        policy: ModulePolicy::new(PolicyOptions {
+            keys: given(args.verify.as_ref()).map(Into::into),
+            ..PolicyOptions::default()
+        })?,
         poll: args.poll.positive().unwrap_or(defaults.poll),
         explain: true,
         ..defaults
@@ -132,19 +136,17 @@ fn unreadable(args: &Takeoff) -> &'static str {
     }
 }
 
-/// Refuses what cannot be meant, and what this version lacks.
+/// Refuses what cannot be meant.
 fn check(args: &Takeoff) -> anyhow::Result<()> {
     super::check_release(&args.release)?;
-    for (given, flag) in [(given(args.verify.as_ref()).is_some(), "-verify")] {
-        if given {
-            bail!("{flag} is not part of this version yet");
-        }
-    }
     if args.dry && args.skip_dry_run {
         bail!("-dry and -skip-dry-run together do nothing");
     }
     if args.flight.is_none() && given(args.checksum.as_ref()).is_some() {
         bail!("-checksum is that of a flight, and none is given");
+    }
+    if args.flight.is_none() && given(args.verify.as_ref()).is_some() {
+        bail!("-verify checks a flight, and none is given");
     }
     if args.flight.is_none() && !args.args.is_empty() {
         bail!("what follows -- goes to a flight, and none is given");

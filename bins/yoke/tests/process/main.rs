@@ -7,6 +7,7 @@
 
 mod flights;
 mod interrupt;
+mod modules;
 mod out;
 mod streams;
 mod usage;

@@ -17,6 +17,9 @@ fn help_goes_to_stdout() {
         &["completion", "-h"],
         &["man", "-h"],
         &["unlatch", "-h"],
+        &["meta", "-h"],
+        &["sign", "-h"],
+        &["verify", "-h"],
         &["version", "-h"],
     ] {
         let ran = home.yoke(args);
@@ -56,7 +59,7 @@ fn wrong_use() {
     home.yoke(&["unlatch", ""])
         .failed(1, &["name of the release is empty"]);
     home.yoke(&["takeoff", "-verify=k", "-stdout", "r"])
-        .failed(1, &["not part of this version yet"]);
+        .failed(1, &["-verify checks a flight, and none is given"]);
 }
 
 #[test]

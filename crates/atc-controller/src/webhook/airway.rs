@@ -48,5 +48,6 @@ async fn check(control: &Control, object: &Value) -> Result<(), String> {
         .apply(&object, &options)
         .await
         .map_err(|error| chain(&error))?;
-    load(control, &airway, true).await.map(drop)
+    let loaded = load(control, &airway, true).await;
+    loaded.map(drop).map_err(|error| error.chain())
 }

@@ -1,0 +1,197 @@
+//! Which modules may run at all: those from allowed locations, signed with known keys.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use crate::allow_list::AllowList;
+use crate::artifact::Artifact;
+use crate::key_set::{KeyFileError, KeyFiles, KeySet};
+use crate::location::Location;
+use crate::memory::lock;
+use crate::signature::{SignatureError, verify};
+
+/// How many verdicts on modules are remembered: 4,096 of some 200 bytes each. Then all are forgotten.
+const MAX_VERDICTS: usize = 4096;
+
+/// What a [`ModulePolicy`] asks for. By default nothing.
+#[derive(Clone, Debug, Default)]
+pub struct PolicyOptions {
+    /// Where modules may come from; `None`: from anywhere.
+    pub allow: Option<AllowList>,
+    /// File or folder of the public keys, one of which must have signed a module; `None`: no signature is asked for.
+    pub keys: Option<PathBuf>,
+    /// Whether what the allow list names needs no signature, as in the existing tool.
+    pub allowed_unsigned: bool,
+}
+
+/// Decides which modules may run. Cheap to clone.
+///
+/// # Guarantees
+/// - The files of keys are read at every proof, and what was proven by others is proven again: a key that is taken away
+///   proves nothing from then on. While they cannot be read, nothing is proven.
+/// - A verdict is remembered for the very bytes and keys that it was given for.
+#[derive(Clone, Debug, Default)]
+pub struct ModulePolicy {
+    allow: Option<AllowList>,
+    keys: Option<Arc<Keys>>,
+}
+
+/// Why a module may not run.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// It comes from somewhere else.
+    #[error(
+        "it is not allowed: no glob of the allow list matches it; use a module that it names, or let it name this one"
+    )]
+    NotAllowed,
+    /// It is not known what could prove it.
+    #[error("its signature cannot be checked")]
+    Keys {
+        /// Why the keys cannot be had.
+        #[source]
+        source: Arc<KeyFileError>,
+    },
+    /// It is not proven.
+    #[error("it must be signed with one of the keys that are given, and is not")]
+    NotProven {
+        /// Why.
+        #[source]
+        source: SignatureError,
+    },
+    /// The check was ended because the process is stopping.
+    #[error("the check of its signature was ended")]
+    Ended,
+}
+
+impl PolicyError {
+    /// Whether it may pass with nobody changing the module's location: other keys, or another module there.
+    pub fn may_pass(&self) -> bool {
+        !matches!(self, Self::NotAllowed)
+    }
+}
+
+impl ModulePolicy {
+    /// A policy. Reads the keys once, so that what is wrong with them is told at the start.
+    pub fn new(options: PolicyOptions) -> Result<Self, KeyFileError> {
+        let PolicyOptions {
+            allow,
+            keys,
+            allowed_unsigned,
+        } = options;
+        // All that is ever loaded is on the list then.
+        let asked = !(allowed_unsigned && allow.is_some());
+        let keys = match keys.filter(|_| asked) {
+            Some(path) => Some(Arc::new(Keys::new(path)?)),
+            None => None,
+        };
+        Ok(Self { allow, keys })
+    }
+
+    /// Whether a module may come from there: to be asked before it is fetched.
+    pub fn admit(&self, location: &Location) -> Result<(), PolicyError> {
+        match &self.allow {
+            Some(list) if !list.allows(location) => Err(PolicyError::NotAllowed),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether these bytes may run: to be asked at every load, wherever they come from.
+    pub async fn prove(&self, artifact: &Artifact) -> Result<(), PolicyError> {
+        let Some(keys) = self.keys.clone() else {
+            return Ok(());
+        };
+        let artifact = artifact.clone();
+        // Files are read, and hashing takes some milliseconds a megabyte.
+        tokio::task::spawn_blocking(move || keys.prove(&artifact))
+            .await
+            .unwrap_or(Err(PolicyError::Ended))
+    }
+
+    /// Whether a module that was proven before is so by the keys of now, told by its SHA-256. Not if that has been
+    /// forgotten: its bytes are needed then.
+    pub async fn still_proves(&self, sha256: &str) -> bool {
+        let Some(keys) = self.keys.clone() else {
+            return true;
+        };
+        let sha256 = sha256.to_owned();
+        let look = move || keys.current().is_ok_and(|known| known.has_proven(&sha256));
+        tokio::task::spawn_blocking(look).await.unwrap_or(false)
+    }
+}
+
+/// Files of keys, what was in them, and what they have proven.
+#[derive(Debug)]
+struct Keys {
+    path: PathBuf,
+    known: Mutex<Arc<Known>>,
+}
+
+/// Keys and the verdicts that were given with them, by the module's SHA-256.
+#[derive(Debug)]
+struct Known {
+    files: [u8; 32],
+    keys: KeySet,
+    verdicts: Mutex<HashMap<String, Result<(), SignatureError>>>,
+}
+
+impl Keys {
+    fn new(path: PathBuf) -> Result<Self, KeyFileError> {
+        let known = Known::of(&KeyFiles::read(&path)?)?;
+        Ok(Self {
+            path,
+            known: Mutex::new(Arc::new(known)),
+        })
+    }
+
+    fn prove(&self, artifact: &Artifact) -> Result<(), PolicyError> {
+        let known = self.current().map_err(|source| PolicyError::Keys {
+            source: Arc::new(source),
+        })?;
+        let verdict = known.verdict(artifact);
+        verdict.map_err(|source| PolicyError::NotProven { source })
+    }
+
+    /// What is known, with the keys as they are in the files now.
+    fn current(&self) -> Result<Arc<Known>, KeyFileError> {
+        let files = KeyFiles::read(&self.path)?;
+        let known = Arc::clone(&lock(&self.known));
+        if known.files == files.digest() {
+            return Ok(known);
+        }
+        let newer = Arc::new(Known::of(&files)?);
+        *lock(&self.known) = Arc::clone(&newer);
+        tracing::info!(path = %self.path.display(), keys = newer.keys.keys().count(), "the keys of modules have changed");
+        Ok(newer)
+    }
+}
+
+impl Known {
+    fn of(files: &KeyFiles) -> Result<Self, KeyFileError> {
+        Ok(Self {
+            files: files.digest(),
+            keys: KeySet::parse(files)?,
+            verdicts: Mutex::default(),
+        })
+    }
+
+    fn has_proven(&self, sha256: &str) -> bool {
+        lock(&self.verdicts).get(sha256).is_some_and(Result::is_ok)
+    }
+
+    fn verdict(&self, artifact: &Artifact) -> Result<(), SignatureError> {
+        if let Some(verdict) = lock(&self.verdicts).get(&artifact.sha256) {
+            return verdict.clone();
+        }
+        let verdict = verify(&artifact.bytes, &self.keys).map(drop);
+        let mut verdicts = lock(&self.verdicts);
+        if verdicts.len() >= MAX_VERDICTS {
+            verdicts.clear();
+        }
+        verdicts.insert(artifact.sha256.clone(), verdict.clone());
+        verdict
+    }
+}
+
+#[cfg(test)]
+mod tests;

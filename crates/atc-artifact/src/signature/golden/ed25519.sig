@@ -1,0 +1,1 @@
++W/ymeVIkZOLlpixF0jjSPDXqGYrEkXHmsQdR8yxdJKpAOJf5zCRXH4VaGpuGvvN/ctWRECYEdc5DSU0/wHNAg==

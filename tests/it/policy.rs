@@ -1,0 +1,122 @@
+//! Which modules an atc runs: those of its allow list, signed with its keys.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use atc_tests::{AirwayBuilder, FileServer, Yoke, condition, eventually, is_ready};
+use serde_json::json;
+
+use crate::solo::Solo;
+use crate::world::{AIRWAYS, HOOKS, LIMIT, World, module, text};
+
+/// Keys made for tests.
+fn key(name: &str) -> PathBuf {
+    let folder = "../crates/atc-artifact/src/signature/golden";
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(folder)
+        .join(name)
+}
+
+/// The flight that does as its instances say, signed.
+async fn signed(world: &World, folder: &Path) -> Vec<u8> {
+    let (bare, signed) = (folder.join("bare.wasm"), folder.join("signed.wasm"));
+    std::fs::write(&bare, module()).unwrap();
+    let yoke = Yoke::new(world.cluster.plane()).unwrap();
+    let key = key("p256.pem");
+    let words: [&OsStr; 6] = [
+        "sign".as_ref(),
+        "-key".as_ref(),
+        key.as_ref(),
+        "-o".as_ref(),
+        signed.as_ref(),
+        bare.as_ref(),
+    ];
+    let ran = yoke.run(&words).await.unwrap();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    std::fs::read(signed).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_is_allowed_and_signed_is_served() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("keys");
+    std::fs::create_dir(&keys).unwrap();
+    let trust = |name: &str| {
+        // Whole at any moment, as a mounted Secret is.
+        let aside = folder.path().join("aside");
+        std::fs::copy(key(&format!("{name}.pub.pem")), &aside).unwrap();
+        std::fs::rename(aside, keys.join("now.pem")).unwrap();
+    };
+    trust("p256");
+    let files = FileServer::start().unwrap();
+    let proven = signed(world, folder.path()).await;
+    let good = files.put("a.listed.wasm", proven.clone());
+    let elsewhere = files.put("a.wasm", proven.clone());
+    let bare = files.put("bare.listed.wasm", module());
+    let forged = files.put("forged.listed.wasm", [&proven[..], b"\0\x02\x01x"].concat());
+    let _atc = solo
+        .atc(&[
+            ("MODULE_ALLOW_LIST", "http://127.0.0.1:*/*.listed.wasm"),
+            ("MODULE_VERIFICATION_KEYS_PATH", &keys.to_string_lossy()),
+        ])
+        .await;
+
+    for (url, words) in [
+        (&elsewhere, "no glob of the allow list matches"),
+        (&bare, "the module is unsigned"),
+        (&forged, "invalid signature"),
+    ] {
+        let airway = AirwayBuilder::new("Proven", url).build();
+        let refused = world.cluster.api.post(AIRWAYS, &airway).await.unwrap_err();
+        let refused = refused.to_string();
+        assert!(
+            refused.contains(words) && refused.contains(url.as_str()),
+            "{refused}"
+        );
+    }
+    let kind = world.kind(AirwayBuilder::new("Proven", &good)).await;
+    kind.make("a", json!({ "note": "1" })).await;
+    world.has("a", json!({ "note": "1" })).await;
+
+    // The key is taken away: neither what is in the cache nor what is served already counts as proven.
+    trust("ed25519");
+    let edit = json!({ "spec": { "timeout": "9s" } });
+    let refused = world.cluster.api.merge(&kind.airway_path(), &edit).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("fingerprint"), "{refused}");
+    world
+        .delete(&format!("{HOOKS}/{}", kind.airway.name()))
+        .await;
+    eventually(LIMIT, "the Airway says why it is not served", || async {
+        let airway = world.get(&kind.airway_path()).await?.unwrap_or_default();
+        let said = condition(&airway, "Ready").map(|ready| text(&ready["message"]).to_owned());
+        let said = said.unwrap_or_default();
+        Ok((!is_ready(&airway) && said.contains("fingerprint")).then_some(()))
+    })
+    .await;
+    eventually(LIMIT, "instances are refused", || async {
+        match kind.try_edit("a", json!({ "note": "2" })).await {
+            Err(error) if error.to_string().contains("fingerprint") => Ok(Some(())),
+            Err(error) => Err(error),
+            Ok(_) => Err(anyhow!("it was taken")),
+        }
+    })
+    .await;
+    world.has("a", json!({ "note": "1" })).await;
+
+    trust("p256");
+    eventually(LIMIT, "the Airway is served again", || async {
+        let airway = world.get(&kind.airway_path()).await?;
+        Ok(airway.filter(is_ready))
+    })
+    .await;
+    eventually(LIMIT, "an edit is taken", || async {
+        kind.try_edit("a", json!({ "note": "3" })).await.map(Some)
+    })
+    .await;
+    world.has("a", json!({ "note": "3" })).await;
+    kind.finish().await;
+}
