@@ -15,13 +15,14 @@ use atc_engine::release::cluster::{
 use atc_engine::release::object::{Object, ObjectError};
 use atc_engine::release::plan::PruneOptions;
 use atc_engine::status::{self, Ready};
-use atc_engine::watch::{Dependencies, Dependency, Effect, Fingerprint, Role, Seen, Target};
+use atc_engine::watch::{Dependencies, Dependency, Fingerprint, Seen};
 use atc_engine::{LoadedFlight, artifact::Location};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Value, json};
 
 use crate::control::Control;
 use crate::crd::{self, ServedKind, TemplateError};
+use crate::hooks::{self, HookError};
 use crate::instances;
 use crate::kinds::{Kind, Setup, hash};
 use crate::owner::Owner;
@@ -67,6 +68,9 @@ pub(crate) enum AirwayError {
         #[source]
         source: ClusterError,
     },
+    /// Its webhook configuration does not stand.
+    #[error("its instances are not reviewed")]
+    Hook(#[source] HookError),
     /// The CRD did not become usable.
     #[error("CustomResourceDefinition \"{name}\" is not established after {} s: {why}", ESTABLISH.as_secs())]
     NotEstablished { name: String, why: String },
@@ -80,6 +84,7 @@ impl AirwayError {
             | Self::Flight(_)
             | Self::Object { .. }
             | Self::Cluster { .. }
+            | Self::Hook(_)
             | Self::NotEstablished { .. } => Disposition::Retry,
         }
     }
@@ -102,16 +107,6 @@ fn crd_mapping() -> Mapping {
         version: "v1".into(),
         kind: "CustomResourceDefinition".into(),
         plural: "customresourcedefinitions".into(),
-        namespaced: false,
-    }
-}
-
-pub(crate) fn webhook_mapping() -> Mapping {
-    Mapping {
-        group: "admissionregistration.k8s.io".into(),
-        version: "v1".into(),
-        kind: "ValidatingWebhookConfiguration".into(),
-        plural: "validatingwebhookconfigurations".into(),
         namespaced: false,
     }
 }
@@ -147,13 +142,13 @@ pub(crate) async fn reconcile(control: &Arc<Control>, name: &Arc<str>) -> Dispos
         }
     } else {
         match serve(control, &kind, name, &mut object).await {
-            Ok(dependencies) => (
+            Ok((dependencies, again)) => (
                 Ready {
                     status: true,
                     reason: "Ready",
                     message: "instances are served".into(),
                 },
-                Disposition::Wait,
+                again.map_or(Disposition::Wait, Disposition::After),
                 dependencies,
             ),
             Err(error) => {
@@ -229,6 +224,7 @@ async fn adopt(control: &Arc<Control>, kind: &Arc<Kind>, name: &Arc<str>, object
         settings: settings(&airway, &mapping, &uid, matchers),
         flight: load(control, &airway, false).await,
         skip_admission: airway.spec.skip_admission_webhook,
+        scales: served.scales.clone(),
         spec: hash(&object["spec"]),
     });
     instances::serve(
@@ -241,13 +237,13 @@ async fn adopt(control: &Arc<Control>, kind: &Arc<Kind>, name: &Arc<str>, object
     );
 }
 
-/// Finalizer, CRD, flight, webhook, instances. Gives what the Airway depends on.
+/// Finalizer, CRD, flight, webhook, instances. Gives what the Airway depends on, and when to look again in any case.
 async fn serve(
     control: &Arc<Control>,
     kind: &Arc<Kind>,
     name: &Arc<str>,
     object: &mut Value,
-) -> Result<Vec<Dependency>, AirwayError> {
+) -> Result<(Vec<Dependency>, Option<Duration>), AirwayError> {
     let airway: Airway = serde_json::from_value(object.clone()).map_err(AirwayError::Unreadable)?;
     refuse_later(&airway)?;
     let template = Value::Object(airway.spec.template.to_spec());
@@ -275,26 +271,19 @@ async fn serve(
             (Err(why), _) => Err(why.clone()),
         },
         skip_admission: airway.spec.skip_admission_webhook,
+        scales: served.scales.clone(),
         spec: hash(&object["spec"]),
     };
     let differs = kind.set_setup(setup);
-    let hook = apply(
-        control,
-        "its webhook configuration",
-        control.service.of_airway(name, &uid, &served),
-    )
-    .await?;
+    let wanted = control.service.of_airway(name, &uid, &served);
+    let hook = hooks::bring(control, wanted)
+        .await
+        .map_err(AirwayError::Hook)?;
     let crd_uid = LiveMeta::of(&crd).uid().to_owned();
     instances::serve(control, kind, name, &mapping, &crd_uid, differs);
     flight.map_err(AirwayError::Flight)?;
-    Ok(vec![
-        tracked_crd(name, Seen::Present(Fingerprint::of(&crd))),
-        tracked(
-            &webhook_mapping(),
-            name,
-            Seen::Present(Fingerprint::of(&hook)),
-        ),
-    ])
+    let crd = tracked_crd(name, Seen::Present(Fingerprint::of(&crd)));
+    Ok((vec![crd, hook.seen], hook.again))
 }
 
 /// What this version can't do must not look as if it were done.
@@ -309,22 +298,7 @@ pub(crate) fn refuse_later(airway: &Airway) -> Result<(), AirwayError> {
 }
 
 fn tracked_crd(name: &str, seen: Seen) -> Dependency {
-    tracked(&crd_mapping(), name, seen)
-}
-
-fn tracked(mapping: &Mapping, name: &str, seen: Seen) -> Dependency {
-    Dependency {
-        target: Target::new(
-            mapping.reference("", name),
-            &mapping.version,
-            &mapping.plural,
-        ),
-        role: Role::Child {
-            drift: Some(Effect::Evaluate),
-            status: None,
-        },
-        seen,
-    }
+    hooks::tracked(&crd_mapping(), name, seen)
 }
 
 fn instance_mapping(served: &ServedKind) -> Mapping {
@@ -501,7 +475,7 @@ async fn remove(
             .iter()
             .any(|owner| owner["uid"] == live.uid())
     };
-    let hooks = webhook_mapping();
+    let hooks = hooks::mapping();
     if let Some(hook) = cluster
         .metadata(&hooks, "", name)
         .await

@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::error::EngineError;
 use crate::readiness::CustomReadiness;
+use crate::strays::Strays;
 
 /// How an engine is set up.
 #[derive(Clone, Debug)]
@@ -58,6 +59,7 @@ struct Shared {
     slots: Semaphore,
     options: EngineOptions,
     readiness: CustomReadiness,
+    strays: Strays,
 }
 
 impl Engine {
@@ -83,6 +85,7 @@ impl Engine {
             slots,
             options,
             readiness: CustomReadiness::default(),
+            strays: Strays::default(),
         })))
     }
 
@@ -109,6 +112,10 @@ impl Engine {
     /// Users' rules of readiness; none until somebody tells them.
     pub fn readiness(&self) -> &CustomReadiness {
         &self.0.readiness
+    }
+
+    pub(crate) fn found_strays(&self) -> &Strays {
+        &self.0.strays
     }
 
     pub(crate) async fn evaluation_slot(&self) -> Option<SemaphorePermit<'_>> {

@@ -27,6 +27,7 @@ pub mod observer;
 pub mod prepare;
 pub mod readiness;
 pub mod status;
+mod strays;
 mod takeoff;
 
 pub use atc_access as access;
