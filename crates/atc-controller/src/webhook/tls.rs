@@ -25,9 +25,9 @@ use rustls::{Error, RootCertStore};
 
 use crate::control::Control;
 
-/// The files are looked at so often: the kubelet swaps a link, which no watch of the file itself shows. 10 s: a new CA
-/// counts after two looks, and the kubelet itself takes a minute.
-const RELOAD: Duration = Duration::from_secs(10);
+/// The files are looked at so often: the kubelet swaps a link, which no watch of the file itself shows. 5 s: a new CA
+/// counts after two looks, and in between the API server takes up what it is told within one.
+const RELOAD: Duration = Duration::from_secs(5);
 
 /// Where the certificate and its key are.
 #[derive(Clone, Debug)]
