@@ -1,5 +1,6 @@
 //! Releases of instances that are not there any more: somebody took our finalizer off, or forced them away, and nobody
-//! cleaned up. Their records are found and removed like any release.
+//! cleaned up. The cluster's garbage collector has removed the children that name the instance as their owner; the record
+//! and what lies in no namespace are left. Records without an instance are found and removed like any release.
 //!
 //! *Guarantees*: nothing is removed because something could not be read: the API server must say that there is no such
 //! instance, and every object of the record must say that an atc made it for that instance. It is done in the
