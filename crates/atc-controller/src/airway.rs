@@ -27,8 +27,10 @@ use crate::instances;
 use crate::kinds::{Kind, Setup, hash};
 use crate::owner::Owner;
 
-/// How long a CRD may take to be established. 60 s, as in the existing tool.
-const ESTABLISH: Duration = Duration::from_mins(1);
+mod established;
+
+use established::{ESTABLISH, established};
+
 /// No instance is evaluated more often than this for its `fixDriftInterval`.
 const DRIFT_MIN: Duration = Duration::from_secs(1);
 /// While a CRD goes, it is looked at again at least this often, should no event tell of it.
@@ -142,7 +144,23 @@ pub(crate) async fn reconcile(control: &Arc<Control>, name: &Arc<str>) -> Dispos
         }
     } else {
         match serve(control, &kind, name, &mut object).await {
-            Ok((dependencies, again)) => (
+            Ok(Served {
+                dependencies,
+                without: Some(error),
+                ..
+            }) => {
+                tracing::warn!(airway = %name, error = chain(&error), "Airway is not served as it says");
+                (
+                    Ready::error(chain(&error)),
+                    error.disposition(),
+                    dependencies,
+                )
+            }
+            Ok(Served {
+                dependencies,
+                again,
+                without: None,
+            }) => (
                 Ready {
                     status: true,
                     reason: "Ready",
@@ -237,13 +255,23 @@ async fn adopt(control: &Arc<Control>, kind: &Arc<Kind>, name: &Arc<str>, object
     );
 }
 
-/// Finalizer, CRD, flight, webhook, instances. Gives what the Airway depends on, and when to look again in any case.
+/// An Airway whose CRD and webhook configuration stand.
+struct Served {
+    /// What it depends on.
+    dependencies: Vec<Dependency>,
+    /// When to look again in any case.
+    again: Option<Duration>,
+    /// What it is served without: its flight can't be had.
+    without: Option<AirwayError>,
+}
+
+/// Finalizer, CRD, flight, webhook, instances.
 async fn serve(
     control: &Arc<Control>,
     kind: &Arc<Kind>,
     name: &Arc<str>,
     object: &mut Value,
-) -> Result<(Vec<Dependency>, Option<Duration>), AirwayError> {
+) -> Result<Served, AirwayError> {
     let airway: Airway = serde_json::from_value(object.clone()).map_err(AirwayError::Unreadable)?;
     refuse_later(&airway)?;
     let template = Value::Object(airway.spec.template.to_spec());
@@ -281,9 +309,12 @@ async fn serve(
         .map_err(AirwayError::Hook)?;
     let crd_uid = LiveMeta::of(&crd).uid().to_owned();
     instances::serve(control, kind, name, &mapping, &crd_uid, differs);
-    flight.map_err(AirwayError::Flight)?;
     let crd = tracked_crd(name, Seen::Present(Fingerprint::of(&crd)));
-    Ok((vec![crd, hook.seen], hook.again))
+    Ok(Served {
+        dependencies: vec![crd, hook.seen],
+        again: hook.again,
+        without: flight.err().map(AirwayError::Flight),
+    })
 }
 
 /// What this version can't do must not look as if it were done.
@@ -391,69 +422,6 @@ async fn apply(control: &Control, what: &'static str, value: Value) -> Result<Va
     Ok(applied
         .map_err(|source| AirwayError::Cluster { what, source })?
         .live)
-}
-
-/// Waits until the CRD serves its kind; gives it as it is then.
-async fn established(control: &Control, name: &str, mut crd: Value) -> Result<Value, AirwayError> {
-    let start = tokio::time::Instant::now();
-    let mut pause = Duration::from_millis(20);
-    loop {
-        match condition(&crd, "Established") {
-            Some(("True", _))
-                if condition(&crd, "NamesAccepted").is_none_or(|(status, _)| status == "True") =>
-            {
-                return Ok(crd);
-            }
-            _ if start.elapsed() > ESTABLISH => {
-                let why = condition(&crd, "NamesAccepted")
-                    .map_or("no word of it", |(_, message)| message)
-                    .to_owned();
-                return Err(AirwayError::NotEstablished {
-                    name: name.to_owned(),
-                    why,
-                });
-            }
-            _ => {}
-        }
-        if let Some(("False", message)) = condition(&crd, "NamesAccepted") {
-            return Err(AirwayError::NotEstablished {
-                name: name.to_owned(),
-                why: message.to_owned(),
-            });
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_millis(500));
-        let refused = |source| AirwayError::Cluster {
-            what: "a look at its CustomResourceDefinition",
-            source,
-        };
-        match control
-            .engine
-            .cluster()
-            .get(&crd_mapping(), "", name)
-            .await
-            .map_err(refused)?
-        {
-            Some(now) => crd = now,
-            None => {
-                return Err(AirwayError::NotEstablished {
-                    name: name.to_owned(),
-                    why: "it was deleted meanwhile".into(),
-                });
-            }
-        }
-    }
-}
-
-fn condition<'a>(object: &'a Value, kind: &str) -> Option<(&'a str, &'a str)> {
-    let conditions = object.pointer("/status/conditions")?.as_array()?;
-    let found = conditions
-        .iter()
-        .find(|condition| condition["type"] == kind)?;
-    Some((
-        found["status"].as_str()?,
-        found["message"].as_str().unwrap_or_default(),
-    ))
 }
 
 /// Removes what the Airway made. Gives the CRD that is still going, or nothing when all is gone and the Airway was let go.
