@@ -68,7 +68,8 @@ pub const ANNOTATION_LOCK: &str = "atc.yoke.cd/lock";
 pub const ANNOTATION_RENEWED_AT: &str = "atc.yoke.cd/renewed-at";
 /// Annotation on an intent: since when it is held (RFC 3339).
 pub const ANNOTATION_HELD_SINCE: &str = "atc.yoke.cd/held-since";
-/// Annotation on an intent: the holder's process, for others on the same machine.
+/// Annotation on an intent: the holder's process, for others on the same machine. On a webhook configuration: the stamp
+/// of the atc that wrote it last, a number and a random word (`3-5f0c…`); the larger one began later.
 pub const ANNOTATION_PROCESS: &str = "atc.yoke.cd/process";
 /// Annotation on an intent: the release's full name.
 pub const ANNOTATION_INTENT_OF: &str = "atc.yoke.cd/release-name";

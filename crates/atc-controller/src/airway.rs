@@ -17,23 +17,24 @@ use atc_engine::release::cluster::{
 use atc_engine::release::object::{Object, ObjectError};
 use atc_engine::release::plan::PruneOptions;
 use atc_engine::status::{self, Ready};
-use atc_engine::watch::{Dependencies, Dependency, Effect, Fingerprint, Role, Seen, Target};
+use atc_engine::watch::{Dependencies, Dependency, Fingerprint, Seen};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Value, json};
 
 use crate::control::Control;
 use crate::crd::{self, ServedKind, TemplateError};
+use crate::hooks::{self, HookError};
 use crate::instances;
 use crate::kinds::{Kind, Setup, hash};
 use crate::owner::Owner;
 
+mod established;
 mod flight;
 
+use established::{ESTABLISH, established};
 pub(crate) use flight::load;
 use flight::served_before;
 
-/// How long a CRD may take to be established. 60 s, as in the existing tool.
-const ESTABLISH: Duration = Duration::from_mins(1);
 /// No instance is evaluated more often than this for its `fixDriftInterval`.
 const DRIFT_MIN: Duration = Duration::from_secs(1);
 /// While a CRD goes, it is looked at again at least this often, should no event tell of it.
@@ -73,6 +74,9 @@ pub(crate) enum AirwayError {
         #[source]
         source: ClusterError,
     },
+    /// Its webhook configuration does not stand.
+    #[error("its instances are not reviewed")]
+    Hook(#[source] HookError),
     /// The CRD did not become usable.
     #[error("CustomResourceDefinition \"{name}\" is not established after {} s: {why}", ESTABLISH.as_secs())]
     NotEstablished { name: String, why: String },
@@ -86,6 +90,7 @@ impl AirwayError {
             Self::ForeignCrd(_)
             | Self::Object { .. }
             | Self::Cluster { .. }
+            | Self::Hook(_)
             | Self::NotEstablished { .. } => Disposition::Retry,
         }
     }
@@ -108,16 +113,6 @@ fn crd_mapping() -> Mapping {
         version: "v1".into(),
         kind: "CustomResourceDefinition".into(),
         plural: "customresourcedefinitions".into(),
-        namespaced: false,
-    }
-}
-
-pub(crate) fn webhook_mapping() -> Mapping {
-    Mapping {
-        group: "admissionregistration.k8s.io".into(),
-        version: "v1".into(),
-        kind: "ValidatingWebhookConfiguration".into(),
-        plural: "validatingwebhookconfigurations".into(),
         namespaced: false,
     }
 }
@@ -153,13 +148,32 @@ pub(crate) async fn reconcile(control: &Arc<Control>, name: &Arc<str>) -> Dispos
         }
     } else {
         match serve(control, &kind, name, &mut object).await {
-            Ok(dependencies) => (
+            Ok(Served {
+                dependencies,
+                without: Some(error),
+                ..
+            }) => {
+                tracing::warn!(airway = %name, error = chain(&error), "Airway is not served as it says");
+                (
+                    Ready::error(chain(&error)),
+                    error.disposition(),
+                    dependencies,
+                )
+            }
+            Ok(Served {
+                dependencies,
+                again,
+                without: None,
+            }) => (
                 Ready {
                     status: true,
                     reason: "Ready",
                     message: "instances are served".into(),
                 },
-                refresh::next(&kind.airway()["spec"]["wasmUrls"]),
+                match again {
+                    Some(pause) => Disposition::After(pause),
+                    None => refresh::next(&kind.airway()["spec"]["wasmUrls"]),
+                },
                 dependencies,
             ),
             Err(error) => {
@@ -237,6 +251,7 @@ async fn adopt(control: &Arc<Control>, kind: &Arc<Kind>, name: &Arc<str>, object
             .await
             .map_err(|error| error.chain()),
         skip_admission: airway.spec.skip_admission_webhook,
+        scales: served.scales.clone(),
         spec: hash(&object["spec"]),
     });
     instances::serve(
@@ -249,13 +264,23 @@ async fn adopt(control: &Arc<Control>, kind: &Arc<Kind>, name: &Arc<str>, object
     );
 }
 
-/// Finalizer, CRD, flight, webhook, instances. Gives what the Airway depends on.
+/// An Airway whose CRD and webhook configuration stand.
+struct Served {
+    /// What it depends on.
+    dependencies: Vec<Dependency>,
+    /// When to look again in any case.
+    again: Option<Duration>,
+    /// What it is served without: its flight can't be had.
+    without: Option<AirwayError>,
+}
+
+/// Finalizer, CRD, flight, webhook, instances.
 async fn serve(
     control: &Arc<Control>,
     kind: &Arc<Kind>,
     name: &Arc<str>,
     object: &mut Value,
-) -> Result<Vec<Dependency>, AirwayError> {
+) -> Result<Served, AirwayError> {
     let airway: Airway = serde_json::from_value(object.clone()).map_err(AirwayError::Unreadable)?;
     refuse_later(&airway)?;
     let template = Value::Object(airway.spec.template.to_spec());
@@ -283,26 +308,22 @@ async fn serve(
                 .ok_or_else(|| error.chain()),
         },
         skip_admission: airway.spec.skip_admission_webhook,
+        scales: served.scales.clone(),
         spec: hash(&object["spec"]),
     };
     let differs = kind.set_setup(setup);
-    let hook = apply(
-        control,
-        "its webhook configuration",
-        control.service.of_airway(name, &uid, &served),
-    )
-    .await?;
+    let wanted = control.service.of_airway(name, &uid, &served);
+    let hook = hooks::bring(control, wanted)
+        .await
+        .map_err(AirwayError::Hook)?;
     let crd_uid = LiveMeta::of(&crd).uid().to_owned();
     instances::serve(control, kind, name, &mapping, &crd_uid, differs);
-    flight.map_err(AirwayError::Flight)?;
-    Ok(vec![
-        tracked_crd(name, Seen::Present(Fingerprint::of(&crd))),
-        tracked(
-            &webhook_mapping(),
-            name,
-            Seen::Present(Fingerprint::of(&hook)),
-        ),
-    ])
+    let crd = tracked_crd(name, Seen::Present(Fingerprint::of(&crd)));
+    Ok(Served {
+        dependencies: vec![crd, hook.seen],
+        again: hook.again,
+        without: flight.err().map(AirwayError::Flight),
+    })
 }
 
 /// What this version can't do must not look as if it were done.
@@ -317,22 +338,7 @@ pub(crate) fn refuse_later(airway: &Airway) -> Result<(), AirwayError> {
 }
 
 fn tracked_crd(name: &str, seen: Seen) -> Dependency {
-    tracked(&crd_mapping(), name, seen)
-}
-
-fn tracked(mapping: &Mapping, name: &str, seen: Seen) -> Dependency {
-    Dependency {
-        target: Target::new(
-            mapping.reference("", name),
-            &mapping.version,
-            &mapping.plural,
-        ),
-        role: Role::Child {
-            drift: Some(Effect::Evaluate),
-            status: None,
-        },
-        seen,
-    }
+    hooks::tracked(&crd_mapping(), name, seen)
 }
 
 fn instance_mapping(served: &ServedKind) -> Mapping {
@@ -408,69 +414,6 @@ async fn apply(control: &Control, what: &'static str, value: Value) -> Result<Va
         .live)
 }
 
-/// Waits until the CRD serves its kind; gives it as it is then.
-async fn established(control: &Control, name: &str, mut crd: Value) -> Result<Value, AirwayError> {
-    let start = tokio::time::Instant::now();
-    let mut pause = Duration::from_millis(20);
-    loop {
-        match condition(&crd, "Established") {
-            Some(("True", _))
-                if condition(&crd, "NamesAccepted").is_none_or(|(status, _)| status == "True") =>
-            {
-                return Ok(crd);
-            }
-            _ if start.elapsed() > ESTABLISH => {
-                let why = condition(&crd, "NamesAccepted")
-                    .map_or("no word of it", |(_, message)| message)
-                    .to_owned();
-                return Err(AirwayError::NotEstablished {
-                    name: name.to_owned(),
-                    why,
-                });
-            }
-            _ => {}
-        }
-        if let Some(("False", message)) = condition(&crd, "NamesAccepted") {
-            return Err(AirwayError::NotEstablished {
-                name: name.to_owned(),
-                why: message.to_owned(),
-            });
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_millis(500));
-        let refused = |source| AirwayError::Cluster {
-            what: "a look at its CustomResourceDefinition",
-            source,
-        };
-        match control
-            .engine
-            .cluster()
-            .get(&crd_mapping(), "", name)
-            .await
-            .map_err(refused)?
-        {
-            Some(now) => crd = now,
-            None => {
-                return Err(AirwayError::NotEstablished {
-                    name: name.to_owned(),
-                    why: "it was deleted meanwhile".into(),
-                });
-            }
-        }
-    }
-}
-
-fn condition<'a>(object: &'a Value, kind: &str) -> Option<(&'a str, &'a str)> {
-    let conditions = object.pointer("/status/conditions")?.as_array()?;
-    let found = conditions
-        .iter()
-        .find(|condition| condition["type"] == kind)?;
-    Some((
-        found["status"].as_str()?,
-        found["message"].as_str().unwrap_or_default(),
-    ))
-}
-
 /// Removes what the Airway made. Gives the CRD that is still going, or nothing when all is gone and the Airway was let go.
 async fn remove(
     control: &Control,
@@ -490,7 +433,7 @@ async fn remove(
             .iter()
             .any(|owner| owner["uid"] == live.uid())
     };
-    let hooks = webhook_mapping();
+    let hooks = hooks::mapping();
     if let Some(hook) = cluster
         .metadata(&hooks, "", name)
         .await

@@ -1,27 +1,30 @@
 //! Starts everything in order, keeps it running, ends it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use atc_engine::artifact::{Credentials, ModulePolicy, PullSecret};
 use atc_engine::disposition::{Disposition, backoff};
 use atc_engine::error::chain;
 use atc_engine::release::cluster::{
-    ApplyOptions, Cluster, ClusterError, ClusterOptions, EstablishError, Propagation,
+    ApplyOptions, Cluster, ClusterError, ClusterOptions, EstablishError,
 };
 use atc_engine::release::object::{Object, ObjectError};
 use atc_engine::watch::{Cause as WakeCause, FaultKind, Wake, WatchHealth, WatchHub};
 use atc_engine::{Engine, EngineOptions};
 use serde_json::Value;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::airway;
 use crate::bootstrap::{self, WebhookService};
 use crate::control::Control;
 use crate::health::{Health, SILENCE};
+use crate::hooks::{self, HookError, Hooks};
 use crate::instances;
 use crate::kinds::Kinds;
+use crate::leftovers;
 use crate::objects::{self, Only, Sink};
 use crate::owner::Owner;
 use crate::pull_secret::{self, Followed};
@@ -134,7 +137,7 @@ pub async fn run(
         name: settings.service_name.clone(),
         namespace: settings.service_namespace.clone(),
         port: settings.service_port,
-        ca_bundle: ca,
+        ca_bundle: RwLock::new(ca),
         username: std::sync::OnceLock::new(),
     };
     let control = Arc::new(Control {
@@ -143,7 +146,9 @@ pub async fn run(
         queue: SharedQueue::new(Limits::new(settings.concurrency)),
         kinds: Kinds::default(),
         service,
+        hooks: Hooks::default(),
         health: Health::default(),
+        listed: Notify::new(),
         stop: stop.clone(),
     });
     let mut server = tokio::spawn(webhook::serve(
@@ -153,6 +158,7 @@ pub async fn run(
     ));
     let worker = tokio::spawn(work(control.clone()));
     tokio::spawn(wake(control.clone()));
+    tokio::spawn(leftovers::follow(control.clone()));
     let credentials = settings.pull_secret.map(|name| Followed {
         namespace: settings.service_namespace,
         name,
@@ -170,7 +176,7 @@ pub async fn run(
     };
     stop.cancel();
     let _ = tokio::time::timeout(DRAIN, worker).await;
-    let _ = tokio::time::timeout(FAREWELL, farewell(&control)).await;
+    let _ = tokio::time::timeout(FAREWELL, hooks::farewell(&control)).await;
     if ended.is_none() {
         // Reviews that are under way get their answer.
         let _ = tokio::time::timeout(FAREWELL, server).await;
@@ -235,6 +241,8 @@ enum InstallError {
     Cluster(#[source] ClusterError),
     #[error("our kinds are not served")]
     Served(#[source] EstablishError),
+    #[error("our webhooks do not stand")]
+    Hooks(#[source] HookError),
 }
 
 async fn install(control: &Control) -> Result<(), InstallError> {
@@ -262,44 +270,9 @@ async fn install(control: &Control) -> Result<(), InstallError> {
             .map_err(InstallError::Served)?;
     }
     // The webhooks fail closed: they come only when our kinds are served.
-    for value in control.service.configurations() {
-        let object = Object::try_from(value).map_err(InstallError::Object)?;
-        cluster
-            .apply(&object, &options)
-            .await
-            .map_err(InstallError::Cluster)?;
-    }
+    hooks::begin(control).await.map_err(InstallError::Hooks)?;
+    hooks::stand(control).await.map_err(InstallError::Hooks)?;
     Ok(())
-}
-
-/// Takes the webhooks for everybody away, so that nothing waits for a process that is gone.
-async fn farewell(control: &Control) {
-    let mapping = airway::webhook_mapping();
-    let cluster = control.engine.cluster();
-    for name in [bootstrap::AIRWAY_WEBHOOK, bootstrap::FLIGHT_WEBHOOK] {
-        let gone = match cluster.metadata(&mapping, "", name).await {
-            Ok(Some(live)) => cluster
-                .delete(
-                    &mapping,
-                    "",
-                    name,
-                    live.uid(),
-                    None,
-                    Propagation::Background,
-                )
-                .await
-                .map(drop),
-            Ok(None) => Ok(()),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = gone {
-            tracing::warn!(
-                name,
-                error = chain(&error),
-                "can't remove a webhook configuration"
-            );
-        }
-    }
 }
 
 struct AirwaySink {
@@ -349,11 +322,11 @@ async fn wake(control: Arc<Control>) {
             wake = control.hub.next() => wake,
         };
         let what = wake.cause.to_string();
-        // Only changes of what the owner made itself are paced: it may be the cause of them.
-        let cause = if control.is_own(&wake) {
-            Cause::Child(what)
-        } else {
-            Cause::Input(what)
+        // What the owner made itself is paced, and what another of ours made: it may be the cause of their changes.
+        let cause = match &wake.cause {
+            _ if control.is_own(&wake) => Cause::Child(what),
+            WakeCause::Object(changed) if control.hub.is_made(changed) => Cause::Peer(what),
+            _ => Cause::Input(what),
         };
         control.queue.push(&wake.owner, wake.effect, cause);
     }
@@ -383,6 +356,13 @@ async fn work(control: Arc<Control>) {
 
 async fn one(control: Arc<Control>, owner: Owner, work: Work) -> Disposition {
     match &owner {
+        Owner::Process => match hooks::stand(&control).await {
+            Ok(again) => again.map_or(Disposition::Wait, Disposition::After),
+            Err(error) => {
+                tracing::warn!(error = chain(&error), "our webhooks do not stand");
+                Disposition::Retry
+            }
+        },
         Owner::Airway(name) => airway::reconcile(&control, name).await,
         Owner::Instance { airway, target } => instances::run(&control, airway, target, &work).await,
     }
@@ -419,7 +399,7 @@ impl Control {
             return true;
         };
         match &wake.owner {
-            Owner::Airway(_) => true,
+            Owner::Process | Owner::Airway(_) => true,
             Owner::Instance { airway, target } => self
                 .kinds
                 .get(airway)

@@ -1,6 +1,6 @@
 //! The CRDs and webhook configurations to install, as values.
 
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use atc_api::names::{self, GROUP, VERSION};
 use base64::Engine as _;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::crd::ServedKind;
 
 /// Where the API server reaches our webhooks.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct WebhookService {
     /// Service name.
     pub name: String,
@@ -17,8 +17,8 @@ pub struct WebhookService {
     pub namespace: String,
     /// Its port.
     pub port: u16,
-    /// PEM of the CA that signed our certificate.
-    pub ca_bundle: Vec<u8>,
+    /// PEM of the CAs by which our certificate is known; may change while we run.
+    pub ca_bundle: RwLock<Vec<u8>>,
     /// Our own user name, once known: what we write is not reviewed by ourselves.
     pub username: OnceLock<String>,
 }
@@ -42,10 +42,23 @@ pub fn crds() -> Result<Vec<Value>, serde_json::Error> {
 }
 
 impl WebhookService {
+    /// Takes another CA bundle; the configurations made from now on carry it.
+    pub fn set_ca_bundle(&self, pem: Vec<u8>) {
+        let mut place = self
+            .ca_bundle
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *place = pem;
+    }
+
     fn client_config(&self, path: &str) -> Value {
+        let bundle = self
+            .ca_bundle
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         json!({
             "service": {"name": self.name, "namespace": self.namespace, "port": self.port, "path": path},
-            "caBundle": base64::engine::general_purpose::STANDARD.encode(&self.ca_bundle),
+            "caBundle": base64::engine::general_purpose::STANDARD.encode(&*bundle),
         })
     }
 
@@ -62,6 +75,7 @@ impl WebhookService {
         json!([{"name": "not-the-atc", "expression": format!("request.userInfo.username != '{name}'")}])
     }
 
+    /// All fields, those with defaults too: what differs from it was written by somebody else.
     fn webhook(&self, name: &str, path: &str, rules: &Value, timeout: u8) -> Value {
         json!({
             "name": name,
@@ -69,6 +83,8 @@ impl WebhookService {
             "rules": rules,
             "failurePolicy": "Fail",
             "matchPolicy": "Equivalent",
+            "namespaceSelector": {},
+            "objectSelector": {},
             "sideEffects": "None",
             "timeoutSeconds": timeout,
             "admissionReviewVersions": ["v1"],
@@ -111,15 +127,27 @@ impl WebhookService {
 
     /// The configuration that reviews instances of an Airway's kind; owned by the Airway.
     ///
-    /// Writes through other served versions are converted and reviewed too (`matchPolicy: Equivalent`).
+    /// Writes through other served versions are converted and reviewed too (`matchPolicy: Equivalent`). A version with a
+    /// `scale` has it reviewed: it changes the number of replicas.
     pub fn of_airway(&self, airway: &str, uid: &str, served: &ServedKind) -> Value {
-        let rules = json!([{
-            "apiGroups": [served.group],
-            "apiVersions": [served.version],
-            "operations": ["CREATE", "UPDATE"],
-            "resources": [served.plural],
-            "scope": if served.namespaced { "Namespaced" } else { "Cluster" },
-        }]);
+        let rule = |version: &str, resource: &str, operations: &[&str]| {
+            json!({
+                "apiGroups": [served.group],
+                "apiVersions": [version],
+                "operations": operations,
+                "resources": [resource],
+                "scope": if served.namespaced { "Namespaced" } else { "Cluster" },
+            })
+        };
+        let scale = format!("{}/scale", served.plural);
+        let scales = served
+            .scales
+            .keys()
+            .map(|version| rule(version, &scale, &["UPDATE"]));
+        let rules: Value =
+            std::iter::once(rule(&served.version, &served.plural, &["CREATE", "UPDATE"]))
+                .chain(scales)
+                .collect();
         let mut value = configuration(
             airway,
             &self.webhook(
@@ -148,7 +176,10 @@ fn configuration(name: &str, webhook: &Value) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": name},
+        "metadata": {
+            "name": name,
+            "labels": {(names::LABEL_MANAGED_BY): names::MANAGED_BY_ATC},
+        },
         "webhooks": [webhook],
     })
 }

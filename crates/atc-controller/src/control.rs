@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use atc_engine::Engine;
 use atc_engine::watch::{Effect, WatchHub};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::bootstrap::WebhookService;
 use crate::health::Health;
+use crate::hooks::Hooks;
 use crate::kinds::Kinds;
 use crate::owner::Owner;
 use crate::queue::{Cause, SharedQueue};
@@ -19,7 +21,10 @@ pub(crate) struct Control {
     pub(crate) queue: Arc<SharedQueue<Owner>>,
     pub(crate) kinds: Kinds,
     pub(crate) service: WebhookService,
+    pub(crate) hooks: Hooks,
     pub(crate) health: Health,
+    /// The instances of a kind have been told for the first time.
+    pub(crate) listed: Notify,
     /// Ends all tasks.
     pub(crate) stop: CancellationToken,
 }
@@ -29,5 +34,15 @@ impl Control {
     pub(crate) fn edited(&self, owner: &Owner, what: impl Into<String>) {
         self.queue
             .push(owner, Effect::Evaluate, Cause::Edit(what.into()));
+    }
+
+    /// Has all webhook configurations written with these CAs.
+    pub(crate) fn tell_ca(&self, bundle: Vec<u8>) {
+        self.service.set_ca_bundle(bundle);
+        let airways = self.kinds.all().into_iter();
+        let airways = airways.map(|(name, _)| Owner::Airway(name));
+        for owner in std::iter::once(Owner::Process).chain(airways) {
+            self.edited(&owner, "the CA file");
+        }
     }
 }

@@ -3,6 +3,8 @@
 //! What a template lacks for the controller's sake is added (the status subresource, `status.conditions`); what it says
 //! is kept, `scale` and other subresources included.
 
+use std::collections::BTreeMap;
+
 use atc_api::Airway;
 use atc_api::names::{GROUP, VERSION};
 use serde_json::{Map, Value, json};
@@ -51,6 +53,8 @@ pub struct ServedKind {
     pub plural: String,
     /// Whether instances live in namespaces.
     pub namespaced: bool,
+    /// The served versions that have a `scale` subresource, each with the path of its number of replicas: `.spec.replicas`.
+    pub scales: BTreeMap<String, String>,
 }
 
 fn text<'a>(value: &'a Value, path: &[&str]) -> Option<&'a str> {
@@ -95,7 +99,18 @@ pub fn served_kind(template: &Value) -> Result<ServedKind, TemplateError> {
         kind: need(&["names", "kind"])?,
         plural: need(&["names", "plural"])?,
         namespaced: need(&["scope"])? == "Namespaced",
+        scales: versions.iter().filter_map(scale_of).collect(),
     })
+}
+
+/// Name and path of replicas of a version that is served and has a `scale`.
+fn scale_of(version: &Value) -> Option<(String, String)> {
+    let path = text(version, &["subresources", "scale", "specReplicasPath"])?;
+    let served = version.get("served") == Some(&Value::Bool(true));
+    served
+        .then(|| text(version, &["name"]))
+        .flatten()
+        .map(|name| (name.to_owned(), path.to_owned()))
 }
 
 /// The CRD to apply for an Airway.

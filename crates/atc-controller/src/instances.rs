@@ -12,10 +12,11 @@ use atc_engine::watch::Effect;
 use serde_json::Value;
 
 use crate::control::Control;
-use crate::kinds::Kind;
+use crate::kinds::{Instance, Kind};
+use crate::leftovers;
 use crate::objects::{self, Only, Sink};
 use crate::owner::Owner;
-use crate::queue::Work;
+use crate::queue::{Cause, Work};
 
 /// Watches the instances, if they are not watched already; evaluates all of them where `differs` says that they may come
 /// out differently.
@@ -77,6 +78,8 @@ impl Sink for InstanceSink {
         if self.kind.upsert(&reference, object) {
             self.control
                 .edited(&self.owner(&reference), reference.to_string());
+        } else if let Some(instance) = self.kind.instance(&reference) {
+            look_again(&self.control, &self.owner(&reference), &instance);
         }
     }
 
@@ -87,9 +90,21 @@ impl Sink for InstanceSink {
         self.control.hub.forget(&owner);
     }
 
-    fn synced(&self) {}
+    fn synced(&self) {
+        if self.kind.listed() {
+            self.control.listed.notify_one();
+        }
+    }
 
     fn alive(&self, _: Instant) {}
+}
+
+/// Has the status of an instance written again, if others changed what we said there.
+fn look_again(control: &Control, owner: &Owner, instance: &Instance) {
+    if instance.is_overwritten() {
+        let cause = Cause::Status(owner.to_string());
+        control.queue.push(owner, Effect::StatusOnly, cause);
+    }
 }
 
 /// One run of an instance.
@@ -106,10 +121,14 @@ pub(crate) async fn run(
     let known = control
         .kinds
         .get(airway)
-        .and_then(|kind| Some((kind.setup()?, kind.instance(target)?)));
-    let Some((setup, instance)) = known else {
+        .and_then(|kind| Some((kind.setup()?, kind)));
+    let Some((setup, kind)) = known else {
         control.hub.forget(&owner);
         return Disposition::Wait;
+    };
+    let Some(instance) = kind.instance(target) else {
+        control.hub.forget(&owner);
+        return leftovers::remove(control, &kind, &setup, target).await;
     };
     let started = Instant::now();
     let mut memory = instance.memory.lock().await;
@@ -133,6 +152,10 @@ pub(crate) async fn run(
     if let Some(stored) = &report.stored {
         instance.stored(stored.clone());
     }
+    instance.settled(report.ours);
+    drop(memory);
+    // What was shown during the run was not compared.
+    look_again(control, &owner, &instance);
     // Whoever went during the run must leave nothing behind by its end.
     let there = control
         .kinds

@@ -1,12 +1,14 @@
 //! What is known of each Airway and its instances while the process runs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use atc_api::{ResourceRef, names};
 use atc_engine::instance::{InstanceMemory, InstanceSettings};
 use atc_engine::memory::{AppliedChildren, Memory, Verdicts};
+use atc_engine::status::Ours;
 use atc_engine::{LoadedFlight, release::cluster::Mapping};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +24,8 @@ pub(crate) struct Setup {
     pub(crate) flight: Result<LoadedFlight, String>,
     /// Whether admission lets every instance pass.
     pub(crate) skip_admission: bool,
+    /// The versions with a `scale` subresource, each with the path of its number of replicas.
+    pub(crate) scales: BTreeMap<String, String>,
     /// Hash of the Airway's spec: a change of it evaluates every instance.
     pub(crate) spec: u64,
 }
@@ -34,6 +38,8 @@ pub(crate) struct Instance {
     said: Mutex<u64>,
     /// Held by the one run that is on.
     pub(crate) memory: tokio::sync::Mutex<InstanceMemory>,
+    /// Our part of its status after the last run; `None` where that did not write it as it should be.
+    ours: Mutex<Option<Ours>>,
     applied: AppliedChildren,
     verdicts: Verdicts,
 }
@@ -48,6 +54,7 @@ impl Instance {
             applied: memory.release.applied.clone(),
             verdicts,
             memory: tokio::sync::Mutex::new(memory),
+            ours: Mutex::default(),
         }
     }
 
@@ -80,6 +87,22 @@ impl Instance {
         {
             *place = Arc::new(object);
         }
+    }
+
+    /// Takes our part of the status, as the run that is on leaves it.
+    pub(crate) fn settled(&self, ours: Option<Ours>) {
+        *lock(&self.ours) = ours;
+    }
+
+    /// Whether others changed our part of the status. While a run is on that is not known: its own writes are on their way.
+    pub(crate) fn is_overwritten(&self) -> bool {
+        if self.memory.try_lock().is_err() {
+            return false;
+        }
+        let object = self.object();
+        let is_lost = |ours: &Ours| !ours.stands_in(&object["status"]);
+        lock(&self.ours).as_ref().is_some_and(is_lost)
+            && object["metadata"]["deletionTimestamp"].is_null()
     }
 
     /// Takes a newer state; whether it says something else than the one before.
@@ -154,6 +177,10 @@ pub(crate) struct Kind {
     /// Dry runs that passed for objects that are not stored yet, by instance.
     reviewed: Mutex<HashMap<ResourceRef, Verdicts>>,
     watch: Mutex<Option<Watch>>,
+    /// Whether all instances have been told once.
+    listed: AtomicBool,
+    /// Instances that are not there and have a record.
+    missed: Mutex<HashSet<ResourceRef>>,
 }
 
 #[derive(Debug)]
@@ -180,6 +207,8 @@ impl Kind {
             instances: Mutex::default(),
             reviewed: Mutex::default(),
             watch: Mutex::default(),
+            listed: AtomicBool::new(false),
+            missed: Mutex::default(),
         }
     }
 
@@ -267,6 +296,26 @@ impl Kind {
                 true
             }
         }
+    }
+
+    /// All instances have been told; whether that is news.
+    pub(crate) fn listed(&self) -> bool {
+        !self.listed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whether all instances have been told once.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.listed.load(Ordering::Acquire)
+    }
+
+    /// Notes an instance that is not there and has a record.
+    pub(crate) fn miss(&self, reference: &ResourceRef) {
+        lock(&self.missed).insert(reference.clone());
+    }
+
+    /// Takes such a note away; whether there was one.
+    pub(crate) fn take_missed(&self, reference: &ResourceRef) -> bool {
+        lock(&self.missed).remove(reference)
     }
 
     /// Forgets an instance.

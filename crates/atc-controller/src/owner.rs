@@ -1,4 +1,4 @@
-//! Who is woken: an Airway or one of its instances. The key of the queue and of the watches.
+//! Who is woken: the process itself, an Airway or one of its instances. The key of the queue and of the watches.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,6 +13,8 @@ pub const AIRWAYS: &str = "airways.yoke.cd";
 /// A key of the queue and of the watches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
+    /// The process, for the webhook configurations that stand as long as it runs.
+    Process,
     /// An Airway, by name.
     Airway(Arc<str>),
     /// An instance of an Airway's kind.
@@ -27,7 +29,7 @@ pub enum Owner {
 impl Keyed for Owner {
     fn lane(&self) -> &str {
         match self {
-            Self::Airway(_) => AIRWAYS,
+            Self::Process | Self::Airway(_) => AIRWAYS,
             Self::Instance { airway, .. } => airway,
         }
     }
@@ -36,6 +38,7 @@ impl Keyed for Owner {
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Process => f.write_str("atc"),
             Self::Airway(name) => write!(f, "/Airway.yoke.cd:{name}"),
             Self::Instance { target, .. } => target.fmt(f),
         }

@@ -16,7 +16,8 @@ use atc_engine::watch::Effect;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Wakes by a key's own children that may follow each other at once; further ones come at [`CHILD_REFILL`].
+/// Wakes by a key's own children, and by those of others that it looked up, that may follow each other at once; further
+/// ones come at [`CHILD_REFILL`].
 pub const CHILD_BURST: f64 = 5.0;
 /// One more wake by children each such time: a child that somebody rewrites all the time costs one run a second.
 pub const CHILD_REFILL: Duration = Duration::from_secs(1);
@@ -38,10 +39,14 @@ pub enum Cause {
     Edit(String),
     /// Something it looked up changed.
     Input(String),
+    /// Something it looked up changed that another of ours made, which may have looked up what this one makes.
+    Peer(String),
     /// One of its own children, or what their readiness rests on, changed.
     Child(String),
     /// A rule of readiness changed that may be for its children.
     Rule(String),
+    /// Others changed its status.
+    Status(String),
     /// Its drift interval or its backoff is over.
     Timer,
 }
@@ -49,7 +54,10 @@ pub enum Cause {
 impl Cause {
     /// Whether wakes like this have a token bucket, and do not end a backoff: their number is in others' hands.
     fn is_paced(&self) -> bool {
-        matches!(self, Self::Child(_) | Self::Rule(_))
+        match self {
+            Self::Peer(_) | Self::Child(_) | Self::Rule(_) | Self::Status(_) => true,
+            Self::Edit(_) | Self::Input(_) | Self::Timer => false,
+        }
     }
 }
 
@@ -58,8 +66,10 @@ impl std::fmt::Display for Cause {
         match self {
             Self::Edit(what) => write!(f, "edit of {what}"),
             Self::Input(what) => write!(f, "change of {what}, which was looked up"),
+            Self::Peer(what) => write!(f, "change of {what}, which it looked up and another made"),
             Self::Child(what) => write!(f, "change of {what}, which it made"),
             Self::Rule(what) => write!(f, "change of the readiness rules in {what}"),
+            Self::Status(what) => write!(f, "change of the status of {what} by others"),
             Self::Timer => f.write_str("timer"),
         }
     }
@@ -185,7 +195,8 @@ impl<K: Keyed> Queue<K> {
             Some(before) => Work {
                 effect: before.effect.max(work.effect),
                 cause: match before.cause {
-                    Cause::Child(_) | Cause::Rule(_) | Cause::Timer if !child => work.cause,
+                    Cause::Timer if !child => work.cause,
+                    cause if cause.is_paced() && !child => work.cause,
                     cause => cause,
                 },
             },

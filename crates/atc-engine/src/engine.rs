@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::error::EngineError;
 use crate::readiness::CustomReadiness;
+use crate::strays::Strays;
 
 /// How an engine is set up.
 #[derive(Clone, Debug)]
@@ -64,6 +65,7 @@ struct Shared {
     slots: Semaphore,
     options: EngineOptions,
     readiness: CustomReadiness,
+    strays: Strays,
 }
 
 impl Engine {
@@ -90,6 +92,7 @@ impl Engine {
             slots,
             options,
             readiness: CustomReadiness::default(),
+            strays: Strays::default(),
         })))
     }
 
@@ -116,6 +119,10 @@ impl Engine {
     /// Users' rules of readiness; none until somebody tells them.
     pub fn readiness(&self) -> &CustomReadiness {
         &self.0.readiness
+    }
+
+    pub(crate) fn found_strays(&self) -> &Strays {
+        &self.0.strays
     }
 
     pub(crate) async fn evaluation_slot(&self) -> Option<SemaphorePermit<'_>> {

@@ -21,11 +21,11 @@ use crate::disposition::Disposition;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::evaluate::{Evaluated, LoadedFlight, Run};
-use crate::mayday::MaydayRequest;
+use crate::mayday::{MaydayReport, MaydayRequest};
 use crate::memory::Memory;
 use crate::observer::{InstanceObserver, NoObserver, Observer};
 use crate::prepare;
-use crate::status::Ready;
+use crate::status::{Ours, Ready};
 use crate::takeoff::{DryRun, Report, TakeoffRequest};
 
 mod dependencies;
@@ -103,6 +103,8 @@ pub struct InstanceReport {
     pub ready: Ready,
     /// The instance as it was last stored by us, if we wrote it.
     pub stored: Option<Value>,
+    /// Our part of its status, if that is as it should be now.
+    pub ours: Option<Ours>,
 }
 
 /// What a release of an instance is made from.
@@ -199,20 +201,7 @@ impl Engine {
             return Ok(InstanceReport::gone());
         }
         observer.begin();
-        let request = MaydayRequest {
-            release: identity.release.clone(),
-            namespace: identity.home.to_owned(),
-            prune: settings.prune,
-            owner_uid: Some(identity.uid.to_owned()),
-            remembered: memory
-                .release
-                .history()
-                .iter()
-                .map(|revision| revision.stages.clone())
-                .collect(),
-            hold: None,
-        };
-        let removed = match self.mayday(&request).await {
+        let removed = match self.remove_children(settings, &identity, memory).await {
             Ok(removed) => removed,
             Err(error) => {
                 observer.fail(Dependencies::default());
@@ -237,6 +226,31 @@ impl Engine {
             takeoff,
             ..InstanceReport::gone()
         })
+    }
+
+    /// Removes all that the record names, and what is remembered of it; where nothing is, and the namespace is on its way
+    /// out and may have taken the record with it, what bears the marks of the release.
+    async fn remove_children(
+        &self,
+        settings: &InstanceSettings,
+        identity: &Identity<'_>,
+        memory: &InstanceMemory,
+    ) -> Result<MaydayReport, EngineError> {
+        let (release, home) = (&identity.release, identity.home);
+        let history = memory.release.history().iter();
+        let mut remembered: Vec<_> = history.map(|revision| revision.stages.clone()).collect();
+        if settings.mapping.namespaced && memory.release.revisions.is_none() {
+            remembered.push(self.strays(release, home).await?);
+        }
+        let request = MaydayRequest {
+            release: release.clone(),
+            namespace: home.to_owned(),
+            prune: settings.prune,
+            owner_uid: Some(identity.uid.to_owned()),
+            remembered,
+            hold: None,
+        };
+        self.mayday(&request).await
     }
 
     /// Sets finalizer and owner, in one call, where they are missing. False: the object is gone, nothing may be made.
@@ -288,6 +302,14 @@ impl Engine {
             return Err((failure, evaluated.reads));
         }
         let reads = evaluated.reads.clone();
+        self.confirm_record(
+            &identity.release,
+            identity.home,
+            settings.drift_interval,
+            &mut memory.release,
+        )
+        .await
+        .map_err(|error| (error, reads.clone()))?;
         let context = Context {
             settings,
             flight,
@@ -455,7 +477,9 @@ impl Engine {
             Err(error) => Err(error),
         };
         memory.children = children;
-        let mut report = match (judged, &memory.failure) {
+        let failure = memory.failure.clone();
+        let failure = failure.or(request.flight.err().map(str::to_owned));
+        let mut report = match (judged, failure) {
             (Err(error), _) => {
                 observer.fail(Dependencies::default());
                 let mut report = InstanceReport::failed(&error);
@@ -466,7 +490,7 @@ impl Engine {
                 observer.fail(Dependencies::default());
                 InstanceReport {
                     failure: None,
-                    ..InstanceReport::of(Ready::error(failure.clone()), Disposition::Wait)
+                    ..InstanceReport::of(Ready::error(failure), Disposition::Wait)
                 }
             }
             (Ok(()), None) => {
@@ -508,6 +532,7 @@ impl InstanceReport {
             gone: false,
             ready,
             stored: None,
+            ours: None,
         }
     }
 

@@ -19,6 +19,7 @@ pub mod prepare;
 pub mod readiness;
 pub mod release;
 pub mod status;
+mod strays;
 mod takeoff;
 
 pub use atc_access as access;

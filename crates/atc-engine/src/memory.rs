@@ -118,6 +118,8 @@ pub struct Memory {
     pub verdicts: Verdicts,
     /// The release's revisions, once read; we are their only writer while we hold the memory.
     pub revisions: Option<Vec<Revision>>,
+    /// When the cluster was last seen to hold them.
+    pub confirmed: Option<Instant>,
     /// Objects of older revisions that are known to be gone or not ours any more.
     pub gone: HashSet<ResourceRef>,
 }

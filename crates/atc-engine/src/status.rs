@@ -109,6 +109,55 @@ pub fn next(
     (!same(current, &status)).then_some(status)
 }
 
+/// Our part of a stored status: what the flight printed, and the `Ready` condition. What else is in it is others'.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ours {
+    fields: Map<String, Value>,
+    conditions: Vec<Value>,
+}
+
+impl Ours {
+    /// That of a status as it is stored, after a flight that printed this (or nothing) for its parent.
+    pub fn of(stored: &Value, printed: Option<&Value>) -> Self {
+        let printed_conditions = printed.map(conditions).unwrap_or_default();
+        let is_ours = |condition: &Value| {
+            let kind = kind_of(condition);
+            kind == "Ready" || printed_conditions.iter().any(|one| kind_of(one) == kind)
+        };
+        let names = printed.and_then(Value::as_object).into_iter().flatten();
+        let names = names
+            .map(|(name, _)| name)
+            .filter(|name| *name != "conditions");
+        let field = |name: &String| Some((name.clone(), stored.get(name)?.clone()));
+        Self {
+            fields: names.filter_map(field).collect(),
+            conditions: conditions(stored).into_iter().filter(is_ours).collect(),
+        }
+    }
+
+    /// Whether a status still says it, whatever times its conditions bear.
+    pub fn stands_in(&self, status: &Value) -> bool {
+        let live = conditions(status);
+        let is_there = |ours: &Value| {
+            live.iter()
+                .find(|live| kind_of(live) == kind_of(ours))
+                .is_some_and(|live| timeless(live) == timeless(ours))
+        };
+        self.fields
+            .iter()
+            .all(|(name, value)| status.get(name) == Some(value))
+            && self.conditions.iter().all(is_there)
+    }
+}
+
+fn timeless(condition: &Value) -> Value {
+    let mut condition = condition.clone();
+    if let Value::Object(map) = &mut condition {
+        map.shift_remove("lastTransitionTime");
+    }
+    condition
+}
+
 fn conditions(status: &Value) -> Vec<Value> {
     status
         .get("conditions")
@@ -153,7 +202,7 @@ fn put(conditions: &mut Vec<Value>, condition: &Value, now: &str) {
 
 /// Whether two statuses that we made say the same, whatever times their conditions bear.
 pub fn alike(a: &Value, b: &Value) -> bool {
-    let timeless = |status: &Value| {
+    let without_times = |status: &Value| {
         let mut status = status.clone();
         for condition in status
             .get_mut("conditions")
@@ -161,13 +210,11 @@ pub fn alike(a: &Value, b: &Value) -> bool {
             .into_iter()
             .flatten()
         {
-            if let Value::Object(map) = condition {
-                map.shift_remove("lastTransitionTime");
-            }
+            *condition = timeless(condition);
         }
         status
     };
-    timeless(a) == timeless(b)
+    without_times(a) == without_times(b)
 }
 
 /// Equality without regard to the order of keys. Times of conditions were made equal by [`put`].
@@ -248,6 +295,38 @@ mod tests {
             next(&status, Some(&printed), &Ready::settled(), 2, NOW),
             None
         );
+    }
+
+    #[test]
+    fn only_our_part_is_to_stand() {
+        let printed =
+            json!({"msg": "hi", "lost": 1, "conditions": [cond("Painted", "True", "Dry", OLD)]});
+        let stored = json!({"msg": "hi", "conditions": [
+            cond("Warm", "True", "Yes", OLD), cond("Painted", "True", "Dry", OLD), cond("Ready", "True", "Ready", OLD),
+        ]});
+        let ours = Ours::of(&stored, Some(&printed));
+        let check = |ours: &Ours, path: &str, value: Value, expect: bool| {
+            let mut status = stored.clone();
+            *status.pointer_mut(path).expect("there") = value.clone();
+            assert_eq!(ours.stands_in(&status), expect, "{path} {value}");
+        };
+        assert!(ours.stands_in(&stored) && !ours.stands_in(&Value::Null));
+        check(&ours, "/msg", json!("ho"), false);
+        check(
+            &ours,
+            "/conditions/0",
+            cond("Warm", "False", "No", NOW),
+            true,
+        );
+        check(&ours, "/conditions/1/reason", json!("Wet"), false);
+        check(&ours, "/conditions/2/status", json!("False"), false);
+        check(&ours, "/conditions/2/lastTransitionTime", json!(NOW), true);
+        check(&ours, "/conditions", json!([]), false);
+        // Of a flight that prints no status, only the condition is ours.
+        let ready = Ours::of(&stored, None);
+        check(&ready, "/msg", json!("ho"), true);
+        check(&ready, "/conditions/1/reason", json!("Wet"), true);
+        check(&ready, "/conditions/2/status", json!("False"), false);
     }
 
     #[test]

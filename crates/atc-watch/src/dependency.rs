@@ -121,6 +121,8 @@ pub enum Role {
 pub(crate) struct Effects {
     drift: Option<Effect>,
     status: Option<Effect>,
+    /// The owner made it, whatever else it is to it.
+    pub(crate) made: bool,
 }
 
 impl Effects {
@@ -129,11 +131,17 @@ impl Effects {
             Role::Input => Self {
                 drift: Some(Effect::Evaluate),
                 status: Some(Effect::Evaluate),
+                made: false,
             },
-            Role::Child { drift, status } => Self { drift, status },
+            Role::Child { drift, status } => Self {
+                drift,
+                status,
+                made: true,
+            },
             Role::Support => Self {
                 drift: Some(Effect::StatusOnly),
                 status: Some(Effect::StatusOnly),
+                made: false,
             },
         }
     }
@@ -142,6 +150,7 @@ impl Effects {
         Self {
             drift: self.drift.max(other.drift),
             status: self.status.max(other.status),
+            made: self.made || other.made,
         }
     }
 

@@ -210,6 +210,11 @@ impl<O: Clone + Eq + Hash + Send + Sync + Debug + 'static> WatchHub<O> {
         }
     }
 
+    /// Whether an owner has made this object.
+    pub fn is_made(&self, reference: &ResourceRef) -> bool {
+        self.0.tracker().is_made(reference)
+    }
+
     /// Whether what is known of this kind can be trusted: a list has been complete since the kind was last unknown or
     /// forbidden, and the watch was heard of within [`TRUST`].
     pub fn synced(&self, kind: &GroupKind) -> bool {

@@ -320,6 +320,14 @@ impl<O: Clone + Eq + Hash + Debug> Tracker<O> {
             .unwrap_or_default()
     }
 
+    /// Whether an owner has made this object: it depends on it as on a child.
+    pub fn is_made(&self, reference: &ResourceRef) -> bool {
+        self.kinds
+            .get(&reference.group_kind)
+            .and_then(|kind| kind.objects.get(&ObjectKey::of(reference)))
+            .is_some_and(|object| object.owners.values().any(|entry| entry.effects.made))
+    }
+
     /// The kinds that somebody depends on, and so must be watched.
     pub fn kinds(&self) -> Vec<Resource> {
         self.kinds

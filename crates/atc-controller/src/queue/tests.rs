@@ -25,6 +25,32 @@ fn child() -> Work {
     }
 }
 
+#[test]
+fn what_others_of_ours_made_is_paced_and_other_look_ups_are_not() {
+    let (now, key) = (Instant::now(), Name("a", 1));
+    let run = |queue: &mut Queue<Name>, cause: Cause| {
+        let effect = Effect::Evaluate;
+        queue.push(&key, Work { effect, cause }, now);
+        let ran = queue.pop(now).is_some();
+        if ran {
+            queue.done(&key, Disposition::Wait, now, 0.5);
+        }
+        ran
+    };
+    let at_once = |queue: &mut Queue<Name>, cause: fn(String) -> Cause| {
+        (0..20).filter(|_| run(queue, cause("it".into()))).count()
+    };
+    for paced in [Cause::Peer, Cause::Child, Cause::Rule, Cause::Status] {
+        let mut queue = Queue::new(Limits::new(4));
+        assert_eq!(at_once(&mut queue, paced), 5);
+        // What need not wait takes along what does.
+        assert!(run(&mut queue, Cause::Input("it".into())));
+    }
+    for free in [Cause::Input, Cause::Edit] {
+        assert_eq!(at_once(&mut Queue::new(Limits::new(4)), free), 20);
+    }
+}
+
 fn drain(queue: &mut Queue<Name>, now: Instant) -> Vec<Name> {
     std::iter::from_fn(|| queue.pop(now).map(|(key, _)| key)).collect()
 }

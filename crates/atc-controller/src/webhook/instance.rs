@@ -31,9 +31,7 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
         .get(airway)
         .and_then(|kind| kind.setup().map(|setup| (kind, setup)))
     else {
-        return Decision::unavailable(format!(
-            "Airway \"{airway}\" is not served yet; try again in a moment"
-        ));
+        return not_served(airway);
     };
     if let Some(name) = overridden(request) {
         return Decision::invalid(format!(
@@ -82,6 +80,13 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
             limit.as_secs_f64()
         )),
     }
+}
+
+/// Nothing is known of the Airway.
+pub(super) fn not_served(airway: &str) -> Decision {
+    Decision::unavailable(format!(
+        "Airway \"{airway}\" is not served yet; try again in a moment"
+    ))
 }
 
 /// An override annotation that this write sets or changes.

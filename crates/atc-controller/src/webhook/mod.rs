@@ -1,7 +1,6 @@
 //! The HTTPS server: admission reviews and health. Routes and TLS; each kind of review has one file that decides.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,35 +9,25 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post};
-use axum_server::tls_rustls::RustlsConfig;
 
 use crate::control::Control;
 
 pub(crate) mod airway;
 pub(crate) mod instance;
 pub(crate) mod review;
+mod scale;
+mod tls;
 
 use atc_engine::release::cluster::LiveMeta;
 use review::{Decision, Review, is_internal};
+pub use tls::TlsFiles;
+use tls::TlsSet;
 
 /// Bytes of a request: an AdmissionReview holds two objects of the store's limit (1.5 MiB each in etcd, more as JSON),
 /// about 6 MiB at most.
 const BODY_MAX: usize = 7 << 20;
-/// The certificate files are looked at so often: the kubelet swaps a link, which no watch of the file itself shows.
-const RELOAD: Duration = Duration::from_secs(30);
 /// Running requests may take so long to end when the process stops.
 const DRAIN: Duration = Duration::from_secs(5);
-
-/// Where the certificate and its key are.
-#[derive(Clone, Debug)]
-pub struct TlsFiles {
-    /// PEM of the CA that clients trust.
-    pub ca: PathBuf,
-    /// PEM of the certificate chain.
-    pub cert: PathBuf,
-    /// PEM of its key.
-    pub key: PathBuf,
-}
 
 /// The routes.
 fn router(control: Arc<Control>) -> Router {
@@ -86,7 +75,12 @@ async fn review_instance(
     Path(name): Path<String>,
     Json(review): Json<Review>,
 ) -> Response {
-    let decision = instance::decide(&control, &name, &review.request).await;
+    let request = &review.request;
+    let decision = if request.sub_resource == "scale" {
+        scale::decide(&control, &name, request).await
+    } else {
+        instance::decide(&control, &name, request).await
+    };
     answer(&review, &decision)
 }
 
@@ -98,9 +92,14 @@ fn answer(review: &Review, decision: &Decision) -> Response {
 ///
 /// # Errors
 /// The certificate can't be read, or the port can't be had.
-pub(crate) async fn serve(control: Arc<Control>, port: u16, tls: TlsFiles) -> std::io::Result<()> {
-    let config = RustlsConfig::from_pem_file(&tls.cert, &tls.key).await?;
-    tokio::spawn(reload(config.clone(), tls, control.stop.clone()));
+pub(crate) async fn serve(
+    control: Arc<Control>,
+    port: u16,
+    files: TlsFiles,
+) -> std::io::Result<()> {
+    let set = TlsSet::read(&files).await?;
+    let config = set.config().await?;
+    tokio::spawn(tls::follow(control.clone(), config.clone(), files, set));
     let handle = axum_server::Handle::new();
     let (stop, ending) = (control.stop.clone(), handle.clone());
     tokio::spawn(async move {
@@ -113,39 +112,4 @@ pub(crate) async fn serve(control: Arc<Control>, port: u16, tls: TlsFiles) -> st
         .handle(handle)
         .serve(router(control).into_make_service())
         .await
-}
-
-/// Takes a new certificate up when the files change. A bad pair is reported and the old one kept.
-async fn reload(config: RustlsConfig, tls: TlsFiles, stop: tokio_util::sync::CancellationToken) {
-    let mut last = read(&tls).await.ok();
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(RELOAD) => {}
-        }
-        let now = match read(&tls).await {
-            Ok(now) => now,
-            Err(error) => {
-                tracing::warn!(%error, "can't read the certificate files, keeping the certificate");
-                continue;
-            }
-        };
-        if last.as_ref() == Some(&now) {
-            continue;
-        }
-        match config.reload_from_pem(now.0.clone(), now.1.clone()).await {
-            Ok(()) => tracing::info!("took up a new certificate"),
-            Err(error) => {
-                tracing::warn!(%error, "the new certificate is not usable, keeping the old one");
-            }
-        }
-        last = Some(now);
-    }
-}
-
-async fn read(tls: &TlsFiles) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
-    Ok((
-        tokio::fs::read(&tls.cert).await?,
-        tokio::fs::read(&tls.key).await?,
-    ))
 }

@@ -27,6 +27,23 @@ pub(crate) struct Request {
     /// Its namespace; empty for cluster scope.
     #[serde(default)]
     pub(crate) namespace: String,
+    /// Its name; empty where the server is to make one.
+    #[serde(default)]
+    pub(crate) name: String,
+    /// The resource of the rule that asked.
+    #[serde(default)]
+    pub(crate) resource: Resource,
+    /// The part of it that is written: `scale`; empty for the object itself.
+    #[serde(default)]
+    pub(crate) sub_resource: String,
+}
+
+/// A resource as a request names it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Resource {
+    /// `v1`.
+    pub(crate) version: String,
 }
 
 /// Yes, or no with words for whoever asked.

@@ -7,7 +7,7 @@ use super::{InstanceMemory, InstanceReport, InstanceSettings};
 use crate::disposition::Disposition;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::status::{self, Ready};
+use crate::status::{self, Ours, Ready};
 
 /// How often a write is tried again on a newer state before it is left to the next evaluation.
 const STALE_TRIES: usize = 5;
@@ -66,13 +66,16 @@ impl Engine {
             } else {
                 memory.printed.as_ref()
             };
+            let ours = |status: &Value| Some(Ours::of(status, printed));
             let Some(next) = status::next(&stored, printed, &report.ready, generation, &now) else {
+                report.ours = ours(&stored);
                 return Ok(());
             };
             if let Some((sent, made)) = &memory.pruned_status
                 && status::alike(sent, &next)
                 && *made == stored
             {
+                report.ours = ours(&stored);
                 return Ok(());
             }
             let mapping = &settings.mapping;
@@ -89,6 +92,7 @@ impl Engine {
             match written {
                 Ok(answer) => {
                     let made = answer.get("status").cloned().unwrap_or(Value::Null);
+                    report.ours = ours(&made);
                     memory.pruned_status = (made != next).then_some((next, made));
                     report.stored = Some(answer);
                     return Ok(());

@@ -3,6 +3,7 @@
 //! While a takeoff is on, its revisions and its intent name every object that may exist: whoever is killed loses none.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use atc_api::ResourceRef;
 use atc_release::history::{self, Head, NEVER_ACTIVE, Revision};
@@ -20,6 +21,9 @@ use crate::memory::Memory;
 /// Records of takeoffs that did not finish, beyond which a new one first tidies up after them. Each may take 1 MiB of
 /// the cluster's store.
 const UNFINISHED_MAX: usize = 4;
+/// A record that nobody but us writes is looked at again after this time, when the release is evaluated. 5 min: it costs a
+/// list, and a record that is deleted by hand is missed by nobody in the meantime.
+const RECORD_LIFE: Duration = Duration::from_mins(5);
 /// The smallest step of the times in a record.
 const NANOSECOND: SignedDuration = SignedDuration::from_nanos(1);
 
@@ -32,6 +36,36 @@ impl Engine {
     ) -> Result<(), EngineError> {
         if memory.revisions.is_none() {
             memory.revisions = Some(self.revisions(&request.release, &request.namespace).await?);
+            memory.confirmed = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Looks whether the record is still in the cluster as it is remembered, if that was not looked at for
+    /// [`RECORD_LIFE`], or for the time after which whoever asks wants drift to be seen. If it is not, it is forgotten,
+    /// and so read and, where revisions are missing, written anew.
+    pub(crate) async fn confirm_record(
+        &self,
+        release: &str,
+        namespace: &str,
+        every: Option<Duration>,
+        memory: &mut Memory,
+    ) -> Result<(), EngineError> {
+        let life = every.map_or(RECORD_LIFE, |every| every.min(RECORD_LIFE));
+        let Some(known) = &memory.revisions else {
+            return Ok(());
+        };
+        if memory.confirmed.is_some_and(|at| at.elapsed() < life) {
+            return Ok(());
+        }
+        let heads = self.cluster().revisions(release, namespace).await;
+        let heads = heads.map_err(|source| EngineError::record(release, source))?;
+        let there: HashSet<&str> = heads.iter().map(|head| head.secret.as_str()).collect();
+        let ours: HashSet<&str> = known.iter().map(|one| one.head.secret.as_str()).collect();
+        memory.confirmed = Some(Instant::now());
+        if there != ours {
+            tracing::info!(release, namespace, "the record is not as it was left");
+            memory.revisions = None;
         }
         Ok(())
     }

@@ -146,7 +146,7 @@ impl Found {
 }
 
 /// The mapping of Namespaces.
-fn namespaces() -> Mapping {
+pub(super) fn namespaces() -> Mapping {
     Mapping {
         group: String::new(),
         version: "v1".to_owned(),

@@ -45,6 +45,7 @@ mod retry;
 pub mod revisions;
 pub mod stages;
 pub mod status;
+pub mod strays;
 pub mod wait;
 pub mod wait_ready;
 

@@ -70,12 +70,7 @@ impl Cluster {
         status: &Value,
         resource_version: &str,
     ) -> Result<Value, ClusterError> {
-        // `add` replaces what is there, so fields that are no more go away, as a merge would not have it. Setting the
-        // resourceVersion (rather than testing it) makes a lost race a conflict, not an "invalid".
-        let patch = json!([
-            { "op": "add", "path": "/metadata/resourceVersion", "value": resource_version },
-            { "op": "add", "path": "/status", "value": status },
-        ]);
+        let patch = replacement("/status", status, resource_version);
         let call = Call::object(
             "write the status of",
             Method::PATCH,
@@ -130,6 +125,35 @@ impl Cluster {
         }
     }
 
+    /// Replaces a field at the top of an object, whole, if the object is still as `live` says. Returns the object. For what
+    /// others added to a field of ours: an apply leaves that.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Stale`] when the object changed meanwhile, [`ErrorKind::NotFound`] when it is gone.
+    pub async fn replace_field(
+        &self,
+        mapping: &Mapping,
+        live: &LiveMeta,
+        field: &str,
+        value: &Value,
+    ) -> Result<Value, ClusterError> {
+        let call = Call::object(
+            "write",
+            Method::PATCH,
+            mapping,
+            live.namespace(),
+            live.name(),
+            "",
+        )?;
+        let patch = replacement(&format!("/{field}"), value, live.resource_version());
+        self.patch(
+            call.query(&self.as_status_manager())
+                .body(JSON_PATCH, &patch),
+            mapping,
+        )
+        .await
+    }
+
     fn as_status_manager(&self) -> String {
         format!(
             "fieldManager={}",
@@ -141,6 +165,15 @@ impl Cluster {
     pub(super) async fn patch(&self, call: Call, mapping: &Mapping) -> Result<Value, ClusterError> {
         self.known(self.call(&call).await, mapping)?.json(&call)
     }
+}
+
+/// `add` replaces what is there, so fields that are no more go away, as a merge would not have it. Setting the
+/// resourceVersion (rather than testing it) makes a lost race a conflict, not an "invalid".
+fn replacement(path: &str, value: &Value, resource_version: &str) -> Value {
+    json!([
+        { "op": "add", "path": "/metadata/resourceVersion", "value": resource_version },
+        { "op": "add", "path": path, "value": value },
+    ])
 }
 
 #[cfg(test)]

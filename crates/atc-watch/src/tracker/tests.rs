@@ -4,6 +4,7 @@ use super::*;
 use crate::change::Fingerprint;
 use crate::wire::Object;
 
+mod made;
 mod model;
 
 const SECRET: &str = "Secret";

@@ -126,6 +126,8 @@ impl Puppet {
         self.values.insert("now".into(), now.as_nanos().to_string());
         self.values.insert("name".into(), self.name());
         self.values
+            .insert("replicas".into(), self.script.replicas.to_string());
+        self.values
             .insert("namespace".into(), yoke_sdk::namespace());
         for look in &self.script.look {
             let object: Option<Value> =

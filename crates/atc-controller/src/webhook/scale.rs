@@ -1,0 +1,114 @@
+//! The review of a write to an instance's `scale`: the instance with that many replicas is judged like any edit of it.
+
+use serde_json::{Map, Value};
+
+use super::instance;
+use super::review::{Decision, Request, Resource};
+use crate::control::Control;
+
+/// Whether an instance may be scaled.
+pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -> Decision {
+    let setup = control.kinds.get(airway).and_then(|kind| kind.setup());
+    let Some(setup) = setup else {
+        return instance::not_served(airway);
+    };
+    if setup.skip_admission {
+        return Decision::Allow;
+    }
+    let version = &request.resource.version;
+    let Some(path) = setup.scales.get(version) else {
+        return Decision::unavailable(format!(
+            "where version \"{version}\" of Airway \"{airway}\" has its replicas is not known yet; try again in a moment"
+        ));
+    };
+    let (mapping, cluster) = (&setup.settings.mapping, control.engine.cluster());
+    let live = match cluster
+        .get(mapping, &request.namespace, &request.name)
+        .await
+    {
+        Ok(Some(live)) => live,
+        // The API server says so itself.
+        Ok(None) => return Decision::Allow,
+        Err(error) => {
+            return Decision::unavailable(format!("the instance to scale can't be read: {error}"));
+        }
+    };
+    // A Scale of no replicas says nothing of them.
+    let replicas = match &request.object["spec"]["replicas"] {
+        Value::Null => 0.into(),
+        replicas => replicas.clone(),
+    };
+    let mut object = live.clone();
+    if !set(&mut object, path, replicas) {
+        return Decision::invalid(format!(
+            "the instance can't be scaled: \"{path}\" leads through something that is no object"
+        ));
+    }
+    let edit = Request {
+        uid: request.uid.clone(),
+        operation: "UPDATE".into(),
+        object,
+        old_object: live,
+        namespace: request.namespace.clone(),
+        name: request.name.clone(),
+        resource: Resource::default(),
+        sub_resource: String::new(),
+    };
+    instance::decide(control, airway, &edit).await
+}
+
+/// Sets what a path like `.spec.replicas` leads to; what is missing on the way is made, as the API server does. False: the
+/// way leads through something that is no object.
+fn set(object: &mut Value, path: &str, value: Value) -> bool {
+    let mut place = object;
+    for key in path.split('.').filter(|key| !key.is_empty()) {
+        if place.is_null() {
+            *place = Value::Object(Map::new());
+        }
+        let Some(fields) = place.as_object_mut() else {
+            return false;
+        };
+        place = fields.entry(key).or_insert(Value::Null);
+    }
+    *place = value;
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn replicas_are_put_where_the_path_leads() {
+        let check = |before: Value, path: &str, expect: Option<Value>| {
+            let mut object = before.clone();
+            let done = set(&mut object, path, 3.into());
+            assert_eq!(done.then_some(object), expect, "{before} {path}");
+        };
+        let path = ".spec.replicas";
+        let (three, note) = (
+            json!({ "spec": { "replicas": 3 } }),
+            json!({ "spec": { "note": "n" } }),
+        );
+        check(
+            json!({ "spec": { "replicas": 1 } }),
+            path,
+            Some(three.clone()),
+        );
+        check(json!({}), path, Some(three));
+        check(
+            note,
+            path,
+            Some(json!({ "spec": { "note": "n", "replicas": 3 } })),
+        );
+        check(
+            json!({ "spec": null }),
+            ".spec.a.b",
+            Some(json!({ "spec": { "a": { "b": 3 } } })),
+        );
+        check(json!({ "spec": [] }), path, None);
+        check(json!({ "spec": "text" }), path, None);
+    }
+}

@@ -1,0 +1,224 @@
+//! The certificate that we serve and the CAs by which it is known, followed while the process runs.
+//!
+//! The three files are taken as one set, and only where they belong together: a set that is half written keeps the last
+//! good one. Where the CA changes, both CAs are told to the API server first, and the new certificate is served at the next
+//! look, so that no review fails in between.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atc_engine::error::chain;
+use axum_server::tls_rustls::RustlsConfig;
+use rustls::CertificateError::{
+    Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet,
+    NotValidYetContext,
+};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem};
+use rustls::server::VerifierBuilderError;
+use rustls::sign::CertifiedKey;
+use rustls::{Error, RootCertStore};
+
+use crate::control::Control;
+
+/// The files are looked at so often: the kubelet swaps a link, which no watch of the file itself shows. 5 s: a new CA
+/// counts after two looks, and in between the API server takes up what it is told within one.
+const RELOAD: Duration = Duration::from_secs(5);
+
+/// Where the certificate and its key are.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// PEM of the CA that clients trust.
+    pub ca: PathBuf,
+    /// PEM of the certificate chain.
+    pub cert: PathBuf,
+    /// PEM of its key.
+    pub key: PathBuf,
+}
+
+/// The content of the three files. No `Debug`: one of them is a key.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct TlsSet {
+    ca: Vec<u8>,
+    cert: Vec<u8>,
+    key: Vec<u8>,
+}
+
+/// Why a set of files is not taken.
+#[derive(Debug, thiserror::Error)]
+enum Misfit {
+    #[error("{0} can't be read as PEM")]
+    Unreadable(&'static str, #[source] pem::Error),
+    #[error("the key does not belong to the certificate")]
+    Key(#[source] Error),
+    #[error("the CA is not usable")]
+    Roots(#[source] VerifierBuilderError),
+    #[error("the certificate is not known by the CA")]
+    Ca(#[source] Error),
+}
+
+impl TlsSet {
+    /// Reads the files.
+    pub(super) async fn read(files: &TlsFiles) -> std::io::Result<Self> {
+        Ok(Self {
+            ca: tokio::fs::read(&files.ca).await?,
+            cert: tokio::fs::read(&files.cert).await?,
+            key: tokio::fs::read(&files.key).await?,
+        })
+    }
+
+    /// What a server needs of it.
+    pub(super) async fn config(&self) -> std::io::Result<RustlsConfig> {
+        RustlsConfig::from_pem(self.cert.clone(), self.key.clone()).await
+    }
+
+    /// Whether the three belong together. For whom the certificate is valid, and until when, is not asked here: another
+    /// set would not be better for it.
+    fn check(&self) -> Result<(), Misfit> {
+        let certificates = |what, pem| {
+            let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+            all.map_err(|error| Misfit::Unreadable(what, error))
+        };
+        let chain = certificates("the certificate", &self.cert)?;
+        let key = PrivateKeyDer::from_pem_slice(&self.key)
+            .map_err(|error| Misfit::Unreadable("the key", error))?;
+        let provider = default_provider();
+        CertifiedKey::from_der(chain.clone(), key, &provider).map_err(Misfit::Key)?;
+        let cas = certificates("the CA", &self.ca)?;
+        let Some((own, others)) = chain.split_first() else {
+            return Err(Misfit::Ca(Error::NoCertificatesPresented));
+        };
+        if cas.contains(own) {
+            // Signed by itself, and trusted as it is.
+            return Ok(());
+        }
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(cas);
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider.into())
+            .build()
+            .map_err(Misfit::Roots)?;
+        let name = ServerName::IpAddress(std::net::Ipv4Addr::LOCALHOST.into());
+        match verifier.verify_server_cert(own, others, &name, &[], UnixTime::now()) {
+            Ok(_)
+            | Err(Error::InvalidCertificate(
+                NotValidForName
+                | NotValidForNameContext { .. }
+                | Expired
+                | ExpiredContext { .. }
+                | NotValidYet
+                | NotValidYetContext { .. },
+            )) => Ok(()),
+            Err(error) => Err(Misfit::Ca(error)),
+        }
+    }
+}
+
+/// What is to be done about a set.
+#[derive(Default)]
+struct Act {
+    /// CAs to tell the API server.
+    bundle: Option<Vec<u8>>,
+    /// Serve the current set.
+    serve: bool,
+}
+
+/// Which set is served, and which one comes.
+struct Rotation {
+    current: TlsSet,
+    /// Its CA has been told, it is not served yet.
+    coming: Option<TlsSet>,
+}
+
+impl Rotation {
+    /// Takes what the files hold now.
+    fn next(&mut self, read: TlsSet) -> Result<Act, Misfit> {
+        if read == self.current {
+            let back = self.coming.take().map(|_| read.ca);
+            return Ok(Act {
+                bundle: back,
+                serve: false,
+            });
+        }
+        read.check()?;
+        if read.ca == self.current.ca || self.coming.as_ref() == Some(&read) {
+            let bundle = self.coming.take().map(|_| read.ca.clone());
+            self.current = read;
+            return Ok(Act {
+                bundle,
+                serve: true,
+            });
+        }
+        let bundle = [&*read.ca, b"\n", &*self.current.ca].concat();
+        self.coming = Some(read);
+        Ok(Act {
+            bundle: Some(bundle),
+            serve: false,
+        })
+    }
+}
+
+/// Follows the files until the process stops. What is not usable is said once.
+pub(super) async fn follow(
+    control: Arc<Control>,
+    config: RustlsConfig,
+    files: TlsFiles,
+    first: TlsSet,
+) {
+    if let Err(misfit) = first.check() {
+        tracing::warn!(
+            error = chain(&misfit),
+            "the certificate files do not belong together: the API server will refuse to ask for reviews"
+        );
+    }
+    let mut rotation = Rotation {
+        current: first,
+        coming: None,
+    };
+    let mut said = None;
+    loop {
+        tokio::select! {
+            () = control.stop.cancelled() => return,
+            () = tokio::time::sleep(RELOAD) => {}
+        }
+        let trouble = match TlsSet::read(&files).await {
+            Ok(read) => match rotation.next(read) {
+                Ok(act) => perform(&control, &config, &rotation, act).await.err(),
+                Err(misfit) => Some(chain(&misfit)),
+            },
+            Err(error) => Some(chain(&error)),
+        };
+        if let Some(error) = trouble.as_ref().filter(|_| trouble != said) {
+            tracing::warn!(
+                error,
+                "the certificate files are not usable, keeping what was read before"
+            );
+        }
+        said = trouble;
+    }
+}
+
+async fn perform(
+    control: &Control,
+    config: &RustlsConfig,
+    rotation: &Rotation,
+    act: Act,
+) -> Result<(), String> {
+    if act.serve {
+        let (cert, key) = (&rotation.current.cert, &rotation.current.key);
+        let taken = config.reload_from_pem(cert.clone(), key.clone()).await;
+        taken.map_err(|error| chain(&error))?;
+        tracing::info!("took up a new certificate");
+    }
+    if let Some(bundle) = act.bundle {
+        tracing::info!("the CAs changed, telling the API server");
+        control.tell_ca(bundle);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
