@@ -70,6 +70,8 @@ pub const ANNOTATION_RENEWED_AT: &str = "atc.yoke.cd/renewed-at";
 pub const ANNOTATION_HELD_SINCE: &str = "atc.yoke.cd/held-since";
 /// Annotation on an intent: the holder's process, for others on the same machine.
 pub const ANNOTATION_PROCESS: &str = "atc.yoke.cd/process";
+/// On an instance that could not be converted to the version it is read in: why. Never stored.
+pub const ANNOTATION_UNCONVERTED: &str = "atc.yoke.cd/unconverted";
 /// Annotation on an intent: the release's full name.
 pub const ANNOTATION_INTENT_OF: &str = "atc.yoke.cd/release-name";
 /// Label on a Secret of ours that is no revision and no lock: what it holds (`intent`).

@@ -6,7 +6,7 @@ use std::time::Duration;
 use atc_api::{Airway, AirwayMode, names};
 use atc_engine::access::Matchers;
 use atc_engine::disposition::Disposition;
-use atc_engine::error::{EngineError, chain};
+use atc_engine::error::chain;
 use atc_engine::flight::Bounds;
 use atc_engine::instance::InstanceSettings;
 use atc_engine::release::cluster::{
@@ -16,7 +16,6 @@ use atc_engine::release::object::{Object, ObjectError};
 use atc_engine::release::plan::PruneOptions;
 use atc_engine::status::{self, Ready};
 use atc_engine::watch::{Dependencies, Dependency, Effect, Fingerprint, Role, Seen, Target};
-use atc_engine::{LoadedFlight, artifact::Location};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Value, json};
 
@@ -24,6 +23,7 @@ use crate::control::Control;
 use crate::crd::{self, ServedKind, TemplateError};
 use crate::instances;
 use crate::kinds::{Kind, Setup, hash};
+use crate::modules::{load, load_converter};
 use crate::owner::Owner;
 
 /// How long a CRD may take to be established. 60 s, as in the existing tool.
@@ -252,7 +252,8 @@ async fn serve(
     refuse_later(&airway)?;
     let template = Value::Object(airway.spec.template.to_spec());
     let served = crd::served_kind(&template).map_err(AirwayError::Template)?;
-    let definition = crd::of_airway(&airway, &template).map_err(AirwayError::Template)?;
+    let definition =
+        crd::of_airway(&airway, &template, &control.service).map_err(AirwayError::Template)?;
     let matchers: Matchers = airway.spec.resource_access_matchers.iter().collect();
     hold(control, object).await?;
     let uid = airway.metadata.uid.clone().unwrap_or_default();
@@ -262,6 +263,10 @@ async fn serve(
     {
         return Err(AirwayError::ForeignCrd(name.to_string()));
     }
+    // A converter that can't be had must not be named to the API server: it would ask for it at every read.
+    load_converter(control, &airway, false)
+        .await
+        .map_err(AirwayError::Flight)?;
     let crd = apply(control, "its CustomResourceDefinition", definition).await?;
     let crd = established(control, name, crd).await?;
     let flight = load(control, &airway, false).await;
@@ -301,9 +306,6 @@ async fn serve(
 pub(crate) fn refuse_later(airway: &Airway) -> Result<(), AirwayError> {
     if airway.spec.mode == AirwayMode::Static {
         return Err(AirwayError::Later("spec.mode \"static\""));
-    }
-    if airway.spec.wasm_urls.converter.is_some() {
-        return Err(AirwayError::Later("spec.wasmUrls.converter"));
     }
     Ok(())
 }
@@ -365,25 +367,6 @@ fn settings(airway: &Airway, mapping: &Mapping, uid: &str, matchers: Matchers) -
             namespaces: spec.prune.namespaces,
         },
     }
-}
-
-/// Loads the Airway's flight. `fresh` asks its server even if that was asked a moment ago: a location without a checksum
-/// may hold something else by now. Without it, what is cached does when the server is away.
-pub(crate) async fn load(
-    control: &Control,
-    airway: &Airway,
-    fresh: bool,
-) -> Result<LoadedFlight, String> {
-    let urls = &airway.spec.wasm_urls;
-    let location: Location = urls
-        .flight
-        .parse()
-        .map_err(|error| format!("spec.wasmUrls.flight is no location: {}", chain(&error)))?;
-    control
-        .engine
-        .load(&location, urls.flight_checksum.as_deref(), fresh)
-        .await
-        .map_err(|error: EngineError| error.chain())
 }
 
 async fn hold(control: &Control, object: &mut Value) -> Result<(), AirwayError> {

@@ -49,6 +49,17 @@ impl WebhookService {
         })
     }
 
+    /// How a CRD says that we convert its objects.
+    pub fn conversion(&self, airway: &str) -> Value {
+        json!({
+            "strategy": "Webhook",
+            "webhook": {
+                "clientConfig": self.client_config(&format!("/crdconvert/{airway}")),
+                "conversionReviewVersions": ["v1"],
+            },
+        })
+    }
+
     /// CEL that is false for our own writes. The name is our own by the API server's word, so another service account
     /// name is no trouble.
     fn not_ourselves(&self) -> Value {
@@ -112,12 +123,13 @@ impl WebhookService {
     /// The configuration that reviews instances of an Airway's kind; owned by the Airway.
     ///
     /// Writes through other served versions are converted and reviewed too (`matchPolicy: Equivalent`).
+    /// Writes of the status are reviewed where the object could not be converted, and only then.
     pub fn of_airway(&self, airway: &str, uid: &str, served: &ServedKind) -> Value {
         let rules = json!([{
             "apiGroups": [served.group],
             "apiVersions": [served.version],
             "operations": ["CREATE", "UPDATE"],
-            "resources": [served.plural],
+            "resources": [served.plural, format!("{}/status", served.plural)],
             "scope": if served.namespaced { "Namespaced" } else { "Cluster" },
         }]);
         let mut value = configuration(
@@ -129,6 +141,16 @@ impl WebhookService {
                 INSTANCE_TIMEOUT,
             ),
         );
+        let mark = names::ANNOTATION_UNCONVERTED;
+        if let Some(conditions) = value["webhooks"][0]["matchConditions"].as_array_mut() {
+            conditions.push(json!({
+                "name": "not-a-mere-status",
+                "expression": format!(
+                    "request.subResource != 'status' || \
+                     (has(object.metadata.annotations) && '{mark}' in object.metadata.annotations)"
+                ),
+            }));
+        }
         value["metadata"]["ownerReferences"] = json!([{
             "apiVersion": format!("{GROUP}/{VERSION}"),
             "kind": "Airway",

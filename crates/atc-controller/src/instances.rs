@@ -4,16 +4,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use atc_api::ResourceRef;
+use atc_engine::convert;
 use atc_engine::disposition::Disposition;
+use atc_engine::error::chain;
 use atc_engine::instance::{InstanceReport, InstanceRequest};
 use atc_engine::observer::Watched;
-use atc_engine::release::cluster::Mapping;
+use atc_engine::release::cluster::{LiveMeta, Mapping};
 use atc_engine::watch::Effect;
 use serde_json::Value;
 
 use crate::control::Control;
 use crate::kinds::Kind;
 use crate::objects::{self, Sink};
+use crate::overrides::{self, Load};
 use crate::owner::Owner;
 use crate::queue::Work;
 
@@ -113,14 +116,26 @@ pub(crate) async fn run(
     };
     let started = Instant::now();
     let mut memory = instance.memory.lock().await;
-    let object = instance.object();
+    let object = match convertible(control, &setup.settings.mapping, instance.object()).await {
+        Ok(object) => object,
+        Err(error) => {
+            tracing::warn!(instance = %target, error, "instance can't be converted");
+            return Disposition::Retry;
+        }
+    };
     let observer = Watched::new(control.hub.clone(), owner.clone());
+    let runs = work.effect == Effect::Evaluate && !LiveMeta::of(&object).is_deleting();
+    let load = if runs { Load::Cached } else { Load::Not };
+    let served = overrides::served(control, &setup, &object, load).await;
     let request = InstanceRequest {
         object: &object,
-        settings: &setup.settings,
-        flight: setup.flight.as_ref().map_err(String::as_str),
+        settings: &served.settings,
+        flight: match &served.flight {
+            Ok(flight) => Ok(flight),
+            Err(why) => Err(why),
+        },
     };
-    let report = match work.effect {
+    let mut report = match work.effect {
         Effect::Evaluate => {
             control
                 .engine
@@ -129,6 +144,10 @@ pub(crate) async fn run(
         }
         Effect::StatusOnly => control.engine.look(&request, &mut memory, &observer).await,
     };
+    if served.overridden && !report.gone && report.disposition == Disposition::Wait {
+        // An Airway whose flight comes tells its instances; nobody tells of an override's.
+        report.disposition = Disposition::Retry;
+    }
     log(target, work, &report, started);
     if let Some(stored) = &report.stored {
         instance.stored(stored.clone());
@@ -142,6 +161,28 @@ pub(crate) async fn run(
         control.hub.forget(&owner);
     }
     report.disposition
+}
+
+/// The object, read anew if it could not be converted when the watch showed it: no event tells that it can be by now. As
+/// long as it can't, nothing of it is evaluated or written. One that is on its way out need not be understood.
+async fn convertible(
+    control: &Control,
+    mapping: &Mapping,
+    object: Arc<Value>,
+) -> Result<Arc<Value>, String> {
+    let live = LiveMeta::of(&object);
+    if live.is_deleting() || convert::mark(&object).is_none() {
+        return Ok(object);
+    }
+    let cluster = control.engine.cluster();
+    let read = cluster.get(mapping, live.namespace(), live.name()).await;
+    match read.map_err(|error| chain(&error))? {
+        Some(now) => match convert::mark(&now) {
+            Some(why) if !LiveMeta::of(&now).is_deleting() => Err(why.to_owned()),
+            _ => Ok(Arc::new(now)),
+        },
+        None => Ok(object.clone()),
+    }
 }
 
 /// One line a run: what woke it, what it did, how it stands. Debug level for runs that did nothing.

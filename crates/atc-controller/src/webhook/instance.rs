@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use atc_api::names;
+use atc_engine::convert;
+use atc_engine::error::chain;
 use atc_engine::instance::release_name;
 use atc_engine::release::cluster::LiveMeta;
+use tokio::time::Instant;
 
 use super::review::{Decision, Request, is_internal};
 use crate::bootstrap::INSTANCE_TIMEOUT;
 use crate::control::Control;
+use crate::overrides::{self, Load};
+use crate::review::may_update_airway;
 
 /// A review ends so long before the API server gives up on us, so that a denial has our words.
 const MARGIN: Duration = Duration::from_millis(1_500);
@@ -17,6 +21,12 @@ const MARGIN: Duration = Duration::from_millis(1_500);
 pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -> Decision {
     let object = &request.object;
     let deleting = LiveMeta::of(object).is_deleting();
+    if !deleting && let Some(why) = convert::mark(object) {
+        // Stored like this it would lose what the other version has in fields of its own.
+        return Decision::invalid(format!(
+            "it can't be converted, so it can't be changed, only deleted: {why}"
+        ));
+    }
     if object.is_null()
         || deleting
         || (request.operation == "UPDATE" && is_internal(&request.old_object, object))
@@ -35,23 +45,40 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
             "Airway \"{airway}\" is not served yet; try again in a moment"
         ));
     };
-    if let Some(name) = overridden(request) {
-        return Decision::invalid(format!(
-            "annotation \"{name}\" is not part of this version; it is refused rather than passed over"
-        ));
+    if let Some(annotation) = overrides::changed(&request.old_object, object)
+        && let Some(refusal) = may_override(control, airway, annotation, request).await
+    {
+        return refusal;
     }
     if setup.skip_admission {
         return Decision::Allow;
     }
-    let flight = match &setup.flight {
+    if object["apiVersion"] != setup.settings.mapping.api_version() {
+        // The webhook's configuration still has the version from before.
+        return Decision::unavailable(format!(
+            "Airway \"{airway}\" is changing its version; try again in a moment"
+        ));
+    }
+    let limit = Duration::from_secs(u64::from(INSTANCE_TIMEOUT)).saturating_sub(MARGIN);
+    let deadline = Instant::now() + limit + MARGIN / 2;
+    // What an override names is asked for anew: it may hold something else by now.
+    let loading = overrides::served(control, &setup, object, Load::Fresh);
+    let Ok(served) = tokio::time::timeout_at(deadline, loading).await else {
+        return Decision::unavailable(format!(
+            "the flight could not be had within {} s; try again in a moment",
+            limit.as_secs_f64()
+        ));
+    };
+    let flight = match served.flight {
         Ok(flight) => flight,
+        Err(why) if served.overridden => return Decision::invalid(why),
         Err(why) => {
             return Decision::unavailable(format!(
                 "the flight of Airway \"{airway}\" can't be had: {why}"
             ));
         }
     };
-    let mut settings = setup.settings.clone();
+    let mut settings = served.settings.into_owned();
     // An object that is created has a name here, but not always its namespace in its metadata.
     let mut object = object.clone();
     if settings.mapping.namespaced
@@ -60,7 +87,6 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
     {
         object["metadata"]["namespace"] = request.namespace.clone().into();
     }
-    let limit = Duration::from_secs(u64::from(INSTANCE_TIMEOUT)).saturating_sub(MARGIN);
     if settings.bounds.time.is_none_or(|time| time > limit) {
         settings.bounds.time = Some(limit);
     }
@@ -72,8 +98,8 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
     let observer = HubView { control };
     let review = control
         .engine
-        .review(&settings, flight, &object, &mut memory, &observer);
-    match tokio::time::timeout(limit + MARGIN / 2, review).await {
+        .review(&settings, &flight, &object, &mut memory, &observer);
+    match tokio::time::timeout_at(deadline, review).await {
         Ok(Ok(())) => Decision::Allow,
         Ok(Err(error)) => Decision::invalid(error.chain()),
         Err(_) => Decision::invalid(format!(
@@ -84,22 +110,26 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
     }
 }
 
-/// An override annotation that this write sets or changes.
-fn overridden(request: &Request) -> Option<&'static str> {
-    let value = |object: &serde_json::Value, name: &str| {
-        object["metadata"]["annotations"][name]
-            .as_str()
-            .map(str::to_owned)
-    };
-    [
-        names::ANNOTATION_OVERRIDE_FLIGHT,
-        names::ANNOTATION_OVERRIDE_MODE,
-    ]
-    .into_iter()
-    .find(|name| {
-        let now = value(&request.object, name);
-        now.is_some() && now != value(&request.old_object, name)
-    })
+/// Why whoever writes may not override: whoever may change the Airway may do so for one instance, and nobody else.
+async fn may_override(
+    control: &Control,
+    airway: &str,
+    annotation: &str,
+    request: &Request,
+) -> Option<Decision> {
+    let client = control.engine.cluster().client().clone();
+    let user = &request.user_info;
+    match may_update_airway(client, user, airway).await {
+        Ok(true) => None,
+        Ok(false) => Some(Decision::forbidden(format!(
+            "user \"{}\" may not change annotation \"{annotation}\": it takes the right to update airways.yoke.cd \"{airway}\"",
+            user.username.as_deref().unwrap_or_default()
+        ))),
+        Err(error) => Some(Decision::unavailable(format!(
+            "can't tell whether annotation \"{annotation}\" may be changed: {}",
+            chain(&error)
+        ))),
+    }
 }
 
 /// Admission sees what the watches show, and touches nothing there.

@@ -15,6 +15,7 @@ use axum_server::tls_rustls::RustlsConfig;
 use crate::control::Control;
 
 pub(crate) mod airway;
+pub(crate) mod convert;
 pub(crate) mod instance;
 pub(crate) mod review;
 
@@ -24,6 +25,9 @@ use review::{Decision, Review, is_internal};
 /// Bytes of a request: an AdmissionReview holds two objects of the store's limit (1.5 MiB each in etcd, more as JSON),
 /// about 6 MiB at most.
 const BODY_MAX: usize = 7 << 20;
+/// Bytes of a conversion: a page of a list, 500 objects of 64 KiB each. A longer list of larger objects can be asked for
+/// in smaller pages.
+const CONVERSION_MAX: usize = 32 << 20;
 /// The certificate files are looked at so often: the kubelet swaps a link, which no watch of the file itself shows.
 const RELOAD: Duration = Duration::from_secs(30);
 /// Running requests may take so long to end when the process stops.
@@ -49,6 +53,10 @@ fn router(control: Arc<Control>) -> Router {
         .route("/validations/flights.yoke.cd", post(review_flight))
         .route("/validations/{airway}", post(review_instance))
         .layer(DefaultBodyLimit::max(BODY_MAX))
+        .route(
+            "/crdconvert/{airway}",
+            post(convert_instances).layer(DefaultBodyLimit::max(CONVERSION_MAX)),
+        )
         .with_state(control)
 }
 
@@ -88,6 +96,17 @@ async fn review_instance(
 ) -> Response {
     let decision = instance::decide(&control, &name, &review.request).await;
     answer(&review, &decision)
+}
+
+async fn convert_instances(
+    State(control): State<Arc<Control>>,
+    Path(name): Path<String>,
+    Json(review): Json<serde_json::Value>,
+) -> Response {
+    match convert::answer(&control, &name, &review).await {
+        Ok(answer) => Json(answer).into_response(),
+        Err(error) => (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
+    }
 }
 
 fn answer(review: &Review, decision: &Decision) -> Response {

@@ -1,5 +1,6 @@
 //! Admission reviews on the wire: the parts of a request that we decide by, and the answer.
 
+use k8s_openapi::api::authentication::v1::UserInfo;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -27,6 +28,9 @@ pub(crate) struct Request {
     /// Its namespace; empty for cluster scope.
     #[serde(default)]
     pub(crate) namespace: String,
+    /// Who asks.
+    #[serde(default)]
+    pub(crate) user_info: UserInfo,
 }
 
 /// Yes, or no with words for whoever asked.
@@ -48,6 +52,14 @@ impl Decision {
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::Deny {
             code: 422,
+            message: message.into(),
+        }
+    }
+
+    /// Whoever asks may not do that.
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::Deny {
+            code: 403,
             message: message.into(),
         }
     }
