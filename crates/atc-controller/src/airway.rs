@@ -8,7 +8,7 @@ use atc_engine::access::Matchers;
 use atc_engine::disposition::Disposition;
 use atc_engine::error::chain;
 use atc_engine::flight::Bounds;
-use atc_engine::instance::InstanceSettings;
+use atc_engine::instance::{InstanceSettings, Role};
 use atc_engine::release::cluster::{
     ApplyOptions, ClusterError, Deleted, ErrorKind, LiveMeta, Mapping, MetadataEdit, Propagation,
 };
@@ -29,7 +29,7 @@ use crate::owner::Owner;
 /// How long a CRD may take to be established. 60 s, as in the existing tool.
 const ESTABLISH: Duration = Duration::from_mins(1);
 /// No instance is evaluated more often than this for its `fixDriftInterval`.
-const DRIFT_MIN: Duration = Duration::from_secs(1);
+pub(crate) const DRIFT_MIN: Duration = Duration::from_secs(1);
 /// While a CRD goes, it is looked at again at least this often, should no event tell of it.
 const GOING: Duration = Duration::from_secs(5);
 
@@ -351,7 +351,9 @@ fn settings(airway: &Airway, mapping: &Mapping, uid: &str, matchers: Matchers) -
             block_owner_deletion: Some(true),
             controller: None,
         }),
-        object_path: spec.object_path.clone(),
+        role: Role::Instance {
+            object_path: spec.object_path.clone(),
+        },
         cluster_access: spec.cluster_access,
         matchers,
         bounds: Bounds {

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::airway;
 use crate::bootstrap::{self, WebhookService};
 use crate::control::Control;
+use crate::flights;
 use crate::health::{Health, SILENCE};
 use crate::instances;
 use crate::kinds::Kinds;
@@ -186,6 +187,7 @@ async fn start(control: Arc<Control>, custom_readiness: bool) {
         // What instances are told first must not be taken back a moment later.
         readiness::begin(&control).await;
     }
+    flights::serve(&control);
     let client = control.engine.cluster().client().clone();
     objects::run(client, airway::mapping(), "", &sink, control.stop.clone()).await;
 }

@@ -114,7 +114,7 @@ impl WebhookService {
                     "flights.yoke.cd",
                     "/validations/flights.yoke.cd",
                     &rule(&["flights", "clusterflights"], "*"),
-                    30,
+                    FLIGHT_TIMEOUT,
                 ),
             ),
         ]
@@ -165,6 +165,9 @@ impl WebhookService {
 /// Seconds that the API server waits for the review of an instance: as in the existing tool. Our own limit for a run at
 /// admission is shorter, so that a denial has our words.
 pub const INSTANCE_TIMEOUT: u8 = 10;
+
+/// The same for a Flight.
+pub const FLIGHT_TIMEOUT: u8 = 30;
 
 fn configuration(name: &str, webhook: &Value) -> Value {
     json!({

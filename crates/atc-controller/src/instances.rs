@@ -144,7 +144,8 @@ pub(crate) async fn run(
         }
         Effect::StatusOnly => control.engine.look(&request, &mut memory, &observer).await,
     };
-    if served.overridden && !report.gone && report.disposition == Disposition::Wait {
+    let unserved = served.overridden && served.flight.is_err() && load != Load::Not;
+    if unserved && !report.gone && report.disposition == Disposition::Wait {
         // An Airway whose flight comes tells its instances; nobody tells of an override's.
         report.disposition = Disposition::Retry;
     }

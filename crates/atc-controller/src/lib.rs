@@ -11,6 +11,7 @@ mod app;
 pub mod bootstrap;
 mod control;
 pub mod crd;
+mod flights;
 pub mod health;
 mod instances;
 mod kinds;

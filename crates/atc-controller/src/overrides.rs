@@ -12,6 +12,7 @@ use atc_engine::instance::InstanceSettings;
 use serde_json::Value;
 
 use crate::control::Control;
+use crate::flights;
 use crate::kinds::Setup;
 use crate::modules;
 
@@ -61,8 +62,28 @@ pub(crate) fn changed(old: &Value, new: &Value) -> Option<&'static str> {
 pub(crate) struct Served<'a> {
     pub(crate) settings: Cow<'a, InstanceSettings>,
     pub(crate) flight: Result<Cow<'a, LoadedFlight>, String>,
-    /// What is wrong lies in an override: nothing but another try or an edit mends it.
+    /// The flight is named by the object itself: nothing but another try or an edit mends what is wrong with it.
     pub(crate) overridden: bool,
+}
+
+impl Served<'_> {
+    /// An object that says all of it itself.
+    pub(crate) fn of(settings: InstanceSettings, flight: LoadedFlight) -> Self {
+        Self {
+            settings: Cow::Owned(settings),
+            flight: Ok(Cow::Owned(flight)),
+            overridden: true,
+        }
+    }
+
+    /// The same, and its flight can't run.
+    pub(crate) fn refused(settings: InstanceSettings, why: String) -> Self {
+        Self {
+            settings: Cow::Owned(settings),
+            flight: Err(why),
+            overridden: true,
+        }
+    }
 }
 
 /// What is done about the flight of an override.
@@ -83,6 +104,9 @@ pub(crate) async fn served<'a>(
     object: &Value,
     load: Load,
 ) -> Served<'a> {
+    if flights::is_kind(&setup.settings.mapping.kind) && setup.settings.owner.is_none() {
+        return flights::served(control, setup, object, load).await;
+    }
     let overrides = Overrides::of(object);
     let mut settings = Cow::Borrowed(&setup.settings);
     if let Some(mode) = overrides.mode

@@ -43,8 +43,8 @@ pub struct InstanceSettings {
     pub mapping: Mapping,
     /// What owns each instance, an Airway for example.
     pub owner: Option<OwnerReference>,
-    /// Path inside the instance of what becomes the flight's input; empty for the whole object.
-    pub object_path: Vec<String>,
+    /// What the object is to its flight.
+    pub role: Role,
     /// Whether the flight may look things up at all.
     pub cluster_access: bool,
     /// What it may look up besides its own.
@@ -59,6 +59,36 @@ pub struct InstanceSettings {
     pub history_cap: Option<usize>,
     /// What else is deleted, not only let go of.
     pub prune: PruneOptions,
+}
+
+/// What an object is to its flight, and how its release is named.
+#[derive(Clone, Debug)]
+pub enum Role {
+    /// An instance of a kind that the flight serves: its input. Its release is `<group>.<Kind>[.<namespace>].<name>`.
+    Instance {
+        /// Path inside the object of what becomes the flight's input; empty for the whole object.
+        object_path: Vec<String>,
+    },
+    /// A Flight or ClusterFlight: it holds the input. Its release bears its name and is recorded under
+    /// `<namespace>/<Kind.group>:<name>`; its status has the inventory.
+    Flight {
+        /// The flight's input.
+        input: Vec<u8>,
+        /// Its arguments after `argv[0]`.
+        args: Vec<String>,
+        /// Whether it may only make and read namespaced objects of its own namespace, and none that gives rights.
+        confined: bool,
+    },
+}
+
+impl Role {
+    fn is_flight(&self) -> bool {
+        matches!(self, Self::Flight { .. })
+    }
+
+    fn is_confined(&self) -> bool {
+        matches!(self, Self::Flight { confined: true, .. })
+    }
 }
 
 /// One instance to bring to its desired state.
@@ -193,15 +223,16 @@ impl Engine {
         memory: &InstanceMemory,
         observer: &dyn InstanceObserver,
     ) -> Result<InstanceReport, EngineError> {
-        let identity = Identity::of(object, &settings.mapping)?;
+        let identity = Identity::of(object, settings)?;
         let live = LiveMeta::of(object);
         if !live.finalizers().contains(&names::FINALIZER_INSTANCE) {
             return Ok(InstanceReport::gone());
         }
         observer.begin();
         let request = MaydayRequest {
-            release: identity.release.clone(),
+            release: identity.record.clone(),
             namespace: identity.home.to_owned(),
+            owner: Some(identity.owner(settings)),
             prune: settings.prune,
             owner_uid: Some(identity.uid.to_owned()),
             remembered: memory
@@ -269,8 +300,7 @@ impl Engine {
         memory: &mut InstanceMemory,
         observer: &dyn InstanceObserver,
     ) -> Result<InstanceReport, (EngineError, Vec<Read>)> {
-        let identity =
-            Identity::of(object, &settings.mapping).map_err(|error| (error, Vec::new()))?;
+        let identity = Identity::of(object, settings).map_err(|error| (error, Vec::new()))?;
         let evaluated = self
             .run_instance(settings, flight, object, eyes(settings, observer))
             .await
@@ -280,8 +310,11 @@ impl Engine {
             })?;
         if let Some(failure) = evaluated.failure() {
             // What it says of its parent counts all the same.
-            if let Some(printed) =
-                prepare::parent_status_of_failure(&evaluated.outcome.stdout, &identity.reference)
+            if !settings.role.is_flight()
+                && let Some(printed) = prepare::parent_status_of_failure(
+                    &evaluated.outcome.stdout,
+                    &identity.reference,
+                )
             {
                 memory.printed = Some(printed);
             }
@@ -304,9 +337,13 @@ impl Engine {
             )
             .await
             .map_err(|error| (error, reads.clone()))?;
-        memory.printed = printed;
         memory.failure = None;
         memory.children.clone_from(&takeoff.children);
+        memory.printed = if settings.role.is_flight() {
+            Some(children::inventory(&memory.children))
+        } else {
+            printed
+        };
         memory.reads = reads;
         let verdict = children::summary(&memory.children);
         observer.commit(dependencies(settings, memory));
@@ -327,17 +364,23 @@ impl Engine {
         object: &Value,
         observer: Arc<dyn Observer>,
     ) -> Result<Evaluated, EngineError> {
-        let identity = Identity::of(object, &settings.mapping)?;
+        let identity = Identity::of(object, settings)?;
+        let (stdin, args) = match &settings.role {
+            Role::Instance { object_path } => (input(object, object_path), &[][..]),
+            Role::Flight { input, args, .. } => (input.clone(), &args[..]),
+        };
+        let uid = settings.role.is_flight().then_some(identity.uid);
         let run = Run {
             flight,
             release: &identity.release,
             namespace: identity.home,
-            stdin: input(object, &settings.object_path),
-            args: &[],
+            stdin,
+            args,
             access: AccessPolicy {
                 enabled: settings.cluster_access,
-                owner: AccessOwner::new(identity.home, &identity.release),
+                owner: AccessOwner::new(identity.home, &identity.release).of_flight(uid),
                 matchers: settings.matchers.clone(),
+                confined: settings.role.is_confined(),
             },
             bounds: settings.bounds.clone(),
             stderr: StderrSink::Tail,
@@ -360,9 +403,10 @@ impl Engine {
             object,
             known,
         } = *context;
-        let identity = Identity::of(object, &settings.mapping)?;
+        let identity = Identity::of(object, settings)?;
+        let is_flight = settings.role.is_flight();
         let request = TakeoffRequest {
-            release: identity.release.clone(),
+            release: identity.record.clone(),
             namespace: identity.home.to_owned(),
             source_url: flight.url.clone(),
             source_checksum: flight.sha1.clone(),
@@ -370,7 +414,7 @@ impl Engine {
                 release: identity.release.clone(),
                 namespace: identity.home.to_owned(),
                 managed_by: names::MANAGED_BY_ATC.to_owned(),
-                instance_ref: Some(identity.reference.clone()),
+                instance_ref: (!is_flight).then(|| identity.reference.clone()),
                 owner: Some(OwnerReference {
                     api_version: settings.mapping.api_version(),
                     kind: settings.mapping.kind.clone(),
@@ -383,6 +427,7 @@ impl Engine {
                     .namespaced
                     .then(|| identity.namespace.to_owned()),
                 cross_namespace: !settings.mapping.namespaced,
+                confined: settings.role.is_confined(),
             },
             force_conflicts: true,
             force_ownership: true,
@@ -447,7 +492,7 @@ impl Engine {
         let mut object = request.object.clone();
         observer.begin_look();
         let mut children = std::mem::take(&mut memory.children);
-        let judged = match Identity::of(request.object, &request.settings.mapping) {
+        let judged = match Identity::of(request.object, request.settings) {
             Ok(identity) => {
                 let sight = self.sight(identity.home, observer);
                 self.rejudge(&mut children, &sight).await
@@ -477,6 +522,9 @@ impl Engine {
                     return InstanceReport::of(ready, Disposition::Wait);
                 }
                 observer.commit(dependencies(request.settings, memory));
+                if request.settings.role.is_flight() {
+                    memory.printed = Some(children::inventory(&memory.children));
+                }
                 InstanceReport::of(children::summary(&memory.children), Disposition::Wait)
             }
         };

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use atc_engine::convert;
 use atc_engine::error::chain;
-use atc_engine::instance::release_name;
 use atc_engine::release::cluster::LiveMeta;
 use tokio::time::Instant;
 
 use super::review::{Decision, Request, is_internal};
-use crate::bootstrap::INSTANCE_TIMEOUT;
+use crate::bootstrap::{FLIGHT_TIMEOUT, INSTANCE_TIMEOUT};
 use crate::control::Control;
+use crate::flights;
 use crate::overrides::{self, Load};
 use crate::review::may_update_airway;
 
@@ -41,11 +41,15 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
         .get(airway)
         .and_then(|kind| kind.setup().map(|setup| (kind, setup)))
     else {
-        return Decision::unavailable(format!(
-            "Airway \"{airway}\" is not served yet; try again in a moment"
-        ));
+        let what = if flights::is_kind(airway) {
+            format!("{airway}s are")
+        } else {
+            format!("Airway \"{airway}\" is")
+        };
+        return Decision::unavailable(format!("{what} not served yet; try again in a moment"));
     };
-    if let Some(annotation) = overrides::changed(&request.old_object, object)
+    if !flights::is_kind(airway)
+        && let Some(annotation) = overrides::changed(&request.old_object, object)
         && let Some(refusal) = may_override(control, airway, annotation, request).await
     {
         return refusal;
@@ -59,7 +63,12 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
             "Airway \"{airway}\" is changing its version; try again in a moment"
         ));
     }
-    let limit = Duration::from_secs(u64::from(INSTANCE_TIMEOUT)).saturating_sub(MARGIN);
+    let timeout = if flights::is_kind(airway) {
+        FLIGHT_TIMEOUT
+    } else {
+        INSTANCE_TIMEOUT
+    };
+    let limit = Duration::from_secs(u64::from(timeout)).saturating_sub(MARGIN);
     let deadline = Instant::now() + limit + MARGIN / 2;
     // What an override names is asked for anew: it may hold something else by now.
     let loading = overrides::served(control, &setup, object, Load::Fresh);
@@ -103,8 +112,7 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
         Ok(Ok(())) => Decision::Allow,
         Ok(Err(error)) => Decision::invalid(error.chain()),
         Err(_) => Decision::invalid(format!(
-            "release \"{}\" could not be checked within {} s",
-            release_name(&settings.mapping, live.namespace(), live.name()),
+            "{reference} could not be checked within {} s",
             limit.as_secs_f64()
         )),
     }

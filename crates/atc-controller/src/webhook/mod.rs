@@ -13,14 +13,14 @@ use axum::routing::{get, post};
 use axum_server::tls_rustls::RustlsConfig;
 
 use crate::control::Control;
+use crate::flights;
 
 pub(crate) mod airway;
 pub(crate) mod convert;
 pub(crate) mod instance;
 pub(crate) mod review;
 
-use atc_engine::release::cluster::LiveMeta;
-use review::{Decision, Review, is_internal};
+use review::{Decision, Review};
 
 /// Bytes of a request: an AdmissionReview holds two objects of the store's limit (1.5 MiB each in etcd, more as JSON),
 /// about 6 MiB at most.
@@ -75,16 +75,15 @@ async fn review_airway(
     answer(&review, &decision)
 }
 
-/// What is stored from before may be let go; nothing new is taken.
-async fn review_flight(Json(review): Json<Review>) -> Response {
-    let request = &review.request;
-    let leaving = LiveMeta::of(&request.object).is_deleting();
-    let decision = if leaving || is_internal(&request.old_object, &request.object) {
-        Decision::Allow
+async fn review_flight(
+    State(control): State<Arc<Control>>,
+    Json(review): Json<Review>,
+) -> Response {
+    let kind = review.request.object["kind"].as_str().unwrap_or_default();
+    let decision = if flights::is_kind(kind) {
+        instance::decide(&control, kind, &review.request).await
     } else {
-        Decision::invalid(
-            "Flight and ClusterFlight are not part of this version of the Air Traffic Controller; use an Airway",
-        )
+        Decision::invalid("the object to review is neither a Flight nor a ClusterFlight")
     };
     answer(&review, &decision)
 }

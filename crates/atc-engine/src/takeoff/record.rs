@@ -7,7 +7,6 @@ use std::collections::HashSet;
 use atc_api::ResourceRef;
 use atc_release::history::{self, Head, NEVER_ACTIVE, Revision};
 use atc_release::object::{Object, Stages};
-use atc_release::ownership::Owner;
 use atc_release::plan;
 use jiff::{SignedDuration, Timestamp};
 
@@ -103,7 +102,7 @@ impl Engine {
             .iter()
             .map(|revision| revision.head.clone())
             .collect();
-        let us = Owner::new(&request.namespace, &request.release);
+        let us = request.decoration.identity();
         let owner_uid = request
             .decoration
             .owner

@@ -62,7 +62,7 @@ impl Engine {
             .map(|revision| revision.stages)
             .collect();
         let plan = plan::plan(stages.clone(), &previous, request.prune);
-        let us = Owner::new(&request.namespace, &request.release);
+        let us = request.decoration.identity();
         let looks = plan
             .prune
             .iter()
@@ -80,7 +80,7 @@ impl Engine {
 
     /// Whether a dry run of every object answers with that very object, to the last field and its manager.
     async fn is_everything_there(&self, request: &TakeoffRequest, stages: &Stages) -> bool {
-        let us = Owner::new(&request.namespace, &request.release);
+        let us = request.decoration.identity();
         let looks: Vec<BoxFuture<'_, bool>> = stages
             .objects()
             .map(|object| self.is_there(request, object, &us).boxed())

@@ -133,6 +133,26 @@ fn namespaces() {
             None,
         );
     }
+    let confined = Decoration {
+        confined: true,
+        ..decoration()
+    };
+    let offend = |value: Value| {
+        decorate(stages(&[value]), &confined, &known).map_err(|error| error.to_string())
+    };
+    assert!(offend(cm(&json!({ "name": "a" }))).is_ok());
+    let role = object(
+        "rbac.authorization.k8s.io/v1",
+        "Role",
+        &json!({ "name": "a" }),
+    );
+    for beyond in [role, object("v1", "Namespace", &json!({ "name": "a" }))] {
+        let words = offend(beyond).unwrap_err();
+        assert!(
+            words.contains("own namespace only") && words.contains("/a"),
+            "{words}"
+        );
+    }
     let crossing = Decoration {
         cross_namespace: true,
         ..decoration()
