@@ -15,6 +15,7 @@ mod cli;
 mod descent;
 mod examples;
 mod fields;
+mod flights;
 mod instance;
 mod interrupted;
 mod killed;

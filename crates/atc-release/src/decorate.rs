@@ -134,7 +134,7 @@ pub fn decorate(
             continue;
         };
         settle_namespace(object, namespaced, decoration);
-        if decoration.confined && (!namespaced || object.group_kind().group == RBAC) {
+        if decoration.confined && (!namespaced || gives_rights(object)) {
             beyond.push(object.canonical());
         }
         if namespaced
@@ -192,6 +192,19 @@ fn kinds_of_crds(stages: &Stages) -> MadeKinds {
 fn scope_of(object: &Object, made: &MadeKinds) -> Option<bool> {
     let (namespaced, versions) = made.get(&object.group_kind())?;
     versions.contains(object.version()).then_some(*namespaced)
+}
+
+/// Whether an object gives whoever prints it rights that it may not have: by a Role, or by an override, whose check at
+/// admission does not see who had it printed.
+fn gives_rights(object: &Object) -> bool {
+    let annotations = &object.metadata()["annotations"];
+    object.group_kind().group == RBAC
+        || [
+            names::ANNOTATION_OVERRIDE_FLIGHT,
+            names::ANNOTATION_OVERRIDE_MODE,
+        ]
+        .into_iter()
+        .any(|name| !annotations[name].is_null())
 }
 
 /// A namespaced object gets the target namespace unless it says another; a cluster-scoped one loses whatever it says, so

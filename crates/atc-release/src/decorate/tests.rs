@@ -146,7 +146,13 @@ fn namespaces() {
         "Role",
         &json!({ "name": "a" }),
     );
-    for beyond in [role, object("v1", "Namespace", &json!({ "name": "a" }))] {
+    let overriding =
+        cm(&json!({ "name": "a", "annotations": { "overrides.yoke.cd/flight": "http://x/y" } }));
+    for beyond in [
+        role,
+        overriding,
+        object("v1", "Namespace", &json!({ "name": "a" })),
+    ] {
         let words = offend(beyond).unwrap_err();
         assert!(
             words.contains("own namespace only") && words.contains("/a"),
