@@ -8,7 +8,7 @@ use atc_engine::access::Matchers;
 use atc_engine::disposition::Disposition;
 use atc_engine::error::chain;
 use atc_engine::flight::Bounds;
-use atc_engine::instance::{InstanceSettings, Role};
+use atc_engine::instance::{InstanceSettings, Subject};
 use atc_engine::release::cluster::{
     ApplyOptions, ClusterError, Deleted, ErrorKind, LiveMeta, Mapping, MetadataEdit, Propagation,
 };
@@ -351,7 +351,7 @@ fn settings(airway: &Airway, mapping: &Mapping, uid: &str, matchers: Matchers) -
             block_owner_deletion: Some(true),
             controller: None,
         }),
-        role: Role::Instance {
+        subject: Subject::Instance {
             object_path: spec.object_path.clone(),
         },
         cluster_access: spec.cluster_access,

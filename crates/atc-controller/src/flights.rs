@@ -10,7 +10,7 @@ use atc_api::flight::FlightSpec;
 use atc_api::{AirwayMode, names};
 use atc_engine::access::Matchers;
 use atc_engine::flight::Bounds;
-use atc_engine::instance::{InstanceSettings, Role};
+use atc_engine::instance::{InstanceSettings, Subject};
 use atc_engine::release::cluster::Mapping;
 use atc_engine::release::plan::PruneOptions;
 use serde_json::Value;
@@ -61,7 +61,7 @@ pub(crate) fn serve(control: &Arc<Control>) {
 /// How a Flight says that it is to be evaluated.
 fn settings(mapping: Mapping, spec: &FlightSpec) -> InstanceSettings {
     InstanceSettings {
-        role: Role::Flight {
+        subject: Subject::Flight {
             input: spec.stdin(),
             args: spec.args.clone(),
             confined: mapping.namespaced,

@@ -44,7 +44,7 @@ pub struct InstanceSettings {
     /// What owns each instance, an Airway for example.
     pub owner: Option<OwnerReference>,
     /// What the object is to its flight.
-    pub role: Role,
+    pub subject: Subject,
     /// Whether the flight may look things up at all.
     pub cluster_access: bool,
     /// What it may look up besides its own.
@@ -63,7 +63,7 @@ pub struct InstanceSettings {
 
 /// What an object is to its flight, and how its release is named.
 #[derive(Clone, Debug)]
-pub enum Role {
+pub enum Subject {
     /// An instance of a kind that the flight serves: its input. Its release is `<group>.<Kind>[.<namespace>].<name>`.
     Instance {
         /// Path inside the object of what becomes the flight's input; empty for the whole object.
@@ -81,7 +81,7 @@ pub enum Role {
     },
 }
 
-impl Role {
+impl Subject {
     fn is_flight(&self) -> bool {
         matches!(self, Self::Flight { .. })
     }
@@ -310,7 +310,7 @@ impl Engine {
             })?;
         if let Some(failure) = evaluated.failure() {
             // What it says of its parent counts all the same.
-            if !settings.role.is_flight()
+            if !settings.subject.is_flight()
                 && let Some(printed) = prepare::parent_status_of_failure(
                     &evaluated.outcome.stdout,
                     &identity.reference,
@@ -339,7 +339,7 @@ impl Engine {
             .map_err(|error| (error, reads.clone()))?;
         memory.failure = None;
         memory.children.clone_from(&takeoff.children);
-        memory.printed = if settings.role.is_flight() {
+        memory.printed = if settings.subject.is_flight() {
             Some(children::inventory(&memory.children))
         } else {
             printed
@@ -365,11 +365,11 @@ impl Engine {
         observer: Arc<dyn Observer>,
     ) -> Result<Evaluated, EngineError> {
         let identity = Identity::of(object, settings)?;
-        let (stdin, args) = match &settings.role {
-            Role::Instance { object_path } => (input(object, object_path), &[][..]),
-            Role::Flight { input, args, .. } => (input.clone(), &args[..]),
+        let (stdin, args) = match &settings.subject {
+            Subject::Instance { object_path } => (input(object, object_path), &[][..]),
+            Subject::Flight { input, args, .. } => (input.clone(), &args[..]),
         };
-        let uid = settings.role.is_flight().then_some(identity.uid);
+        let uid = settings.subject.is_flight().then_some(identity.uid);
         let run = Run {
             flight,
             release: &identity.release,
@@ -380,7 +380,7 @@ impl Engine {
                 enabled: settings.cluster_access,
                 owner: AccessOwner::new(identity.home, &identity.release).of_flight(uid),
                 matchers: settings.matchers.clone(),
-                confined: settings.role.is_confined(),
+                confined: settings.subject.is_confined(),
             },
             bounds: settings.bounds.clone(),
             stderr: StderrSink::Tail,
@@ -404,7 +404,7 @@ impl Engine {
             known,
         } = *context;
         let identity = Identity::of(object, settings)?;
-        let is_flight = settings.role.is_flight();
+        let is_flight = settings.subject.is_flight();
         let request = TakeoffRequest {
             release: identity.record.clone(),
             namespace: identity.home.to_owned(),
@@ -427,7 +427,7 @@ impl Engine {
                     .namespaced
                     .then(|| identity.namespace.to_owned()),
                 cross_namespace: !settings.mapping.namespaced,
-                confined: settings.role.is_confined(),
+                confined: settings.subject.is_confined(),
             },
             force_conflicts: true,
             force_ownership: true,
@@ -522,7 +522,7 @@ impl Engine {
                     return InstanceReport::of(ready, Disposition::Wait);
                 }
                 observer.commit(dependencies(request.settings, memory));
-                if request.settings.role.is_flight() {
+                if request.settings.subject.is_flight() {
                     memory.printed = Some(children::inventory(&memory.children));
                 }
                 InstanceReport::of(children::summary(&memory.children), Disposition::Wait)

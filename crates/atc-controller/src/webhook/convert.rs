@@ -10,7 +10,7 @@ use atc_api::Airway;
 use atc_engine::LoadedFlight;
 use atc_engine::convert::{Conversion, ConvertError};
 use atc_engine::flight::Bounds;
-use futures::{StreamExt as _, stream};
+use futures::{FutureExt as _, StreamExt as _, stream};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
@@ -99,7 +99,7 @@ async fn convert(
         Ok(converted) => converted.into_iter().map(Ok).collect(),
         Err(error) if all.len() == 1 => vec![Err(error)],
         Err(_) => {
-            let each = all.iter().map(|object| run.one(object));
+            let each: Vec<_> = all.iter().map(|object| run.one(object).boxed()).collect();
             stream::iter(each).buffered(AT_ONCE).collect().await
         }
     }

@@ -5,7 +5,7 @@ use atc_release::cluster::Mapping;
 use atc_release::ownership::Owner;
 use serde_json::Value;
 
-use super::{InstanceSettings, Role};
+use super::{InstanceSettings, Subject};
 use crate::error::EngineError;
 
 /// The names of an instance.
@@ -30,12 +30,12 @@ impl<'a> Identity<'a> {
         let uid = text("/metadata/uid").ok_or(EngineError::Incomplete("metadata.uid"))?;
         let namespace = text("/metadata/namespace").unwrap_or_default();
         let reference = mapping.reference(namespace, name);
-        let (release, record) = match &settings.role {
-            Role::Instance { .. } => {
+        let (release, record) = match &settings.subject {
+            Subject::Instance { .. } => {
                 let release = release_name(mapping, namespace, name);
                 (release.clone(), release)
             }
-            Role::Flight { .. } => (name.to_owned(), reference.to_string()),
+            Subject::Flight { .. } => (name.to_owned(), reference.to_string()),
         };
         Ok(Self {
             name,
@@ -52,7 +52,7 @@ impl<'a> Identity<'a> {
 impl Identity<'_> {
     /// Whose the objects of the release are.
     pub(super) fn owner(&self, settings: &InstanceSettings) -> Owner {
-        let uid = settings.role.is_flight().then_some(self.uid);
+        let uid = settings.subject.is_flight().then_some(self.uid);
         Owner::new(self.home, &self.release).of_flight(uid)
     }
 }
