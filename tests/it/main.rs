@@ -24,6 +24,7 @@ mod modes;
 mod outage;
 mod output;
 mod overrides;
+mod protect;
 mod prune;
 mod readiness;
 mod solo;

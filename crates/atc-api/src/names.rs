@@ -39,6 +39,8 @@ pub const FINALIZER_INSTANCE: &str = "yoke.cd/mayday.flight";
 pub const MANAGER_YOKE: &str = "yoke";
 /// Field manager of status, finalizers and webhook configurations.
 pub const MANAGER_ATC: &str = "yoke.cd/atc";
+/// Field manager of dry runs by which the atc sees whether its webhook for resources is in force.
+pub const MANAGER_PROBE: &str = "yoke.cd/probe";
 
 /// Label on a release Secret: what it holds (`revision`, `lock`).
 pub const LABEL_KIND: &str = "internal.yoke/kind";
@@ -85,6 +87,8 @@ pub const KEY_RESOURCES: &str = "resources";
 
 /// The webhook configuration by which the atc reviews Airways.
 pub const WEBHOOK_AIRWAYS: &str = "atc-airway";
+/// The webhook configuration by which the atc keeps others from changing the resources of instances in mode `static`.
+pub const WEBHOOK_RESOURCES: &str = "atc-resources";
 
 /// Label on ConfigMaps that carry custom readiness (`lua` or `conditions`).
 pub const LABEL_READINESS: &str = "resource.yoke.cd/readiness";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use atc_api::{Airway, AirwayMode, names};
+use atc_api::{Airway, names};
 use atc_engine::access::Matchers;
 use atc_engine::disposition::Disposition;
 use atc_engine::error::chain;
@@ -45,9 +45,6 @@ pub(crate) enum AirwayError {
     /// Its flight can't be loaded.
     #[error("{0}")]
     Flight(String),
-    /// Something of a later version.
-    #[error("{0} is not part of this version; it is refused rather than passed over")]
-    Later(&'static str),
     /// The CRD of that name is somebody else's.
     #[error(
         "CustomResourceDefinition \"{0}\" exists and is not this Airway's: deleting the Airway would delete it with all its objects, so it is not taken; remove it first or choose another name"
@@ -75,7 +72,7 @@ pub(crate) enum AirwayError {
 impl AirwayError {
     fn disposition(&self) -> Disposition {
         match self {
-            Self::Unreadable(_) | Self::Template(_) | Self::Later(_) => Disposition::Terminal,
+            Self::Unreadable(_) | Self::Template(_) => Disposition::Terminal,
             Self::ForeignCrd(_)
             | Self::Flight(_)
             | Self::Object { .. }
@@ -249,7 +246,6 @@ async fn serve(
     object: &mut Value,
 ) -> Result<Vec<Dependency>, AirwayError> {
     let airway: Airway = serde_json::from_value(object.clone()).map_err(AirwayError::Unreadable)?;
-    refuse_later(&airway)?;
     let template = Value::Object(airway.spec.template.to_spec());
     let served = crd::served_kind(&template).map_err(AirwayError::Template)?;
     let definition =
@@ -300,14 +296,6 @@ async fn serve(
             Seen::Present(Fingerprint::of(&hook)),
         ),
     ])
-}
-
-/// What this version can't do must not look as if it were done.
-pub(crate) fn refuse_later(airway: &Airway) -> Result<(), AirwayError> {
-    if airway.spec.mode == AirwayMode::Static {
-        return Err(AirwayError::Later("spec.mode \"static\""));
-    }
-    Ok(())
 }
 
 fn tracked_crd(name: &str, seen: Seen) -> Dependency {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use atc_api::names;
 use atc_engine::disposition::{Disposition, backoff};
 use atc_engine::error::chain;
 use atc_engine::release::cluster::{
@@ -24,6 +25,7 @@ use crate::instances;
 use crate::kinds::Kinds;
 use crate::objects::{self, Sink};
 use crate::owner::Owner;
+use crate::protect::Protected;
 use crate::queue::{Cause, Limits, SharedQueue, Work};
 use crate::readiness;
 use crate::review;
@@ -133,6 +135,7 @@ pub async fn run(
         kinds: Kinds::default(),
         service,
         health: Health::default(),
+        protected: Protected::default(),
         stop: stop.clone(),
     });
     let mut server = tokio::spawn(webhook::serve(
@@ -246,7 +249,11 @@ async fn install(control: &Control) -> Result<(), InstallError> {
 async fn farewell(control: &Control) {
     let mapping = airway::webhook_mapping();
     let cluster = control.engine.cluster();
-    for name in [bootstrap::AIRWAY_WEBHOOK, bootstrap::FLIGHT_WEBHOOK] {
+    for name in [
+        bootstrap::AIRWAY_WEBHOOK,
+        bootstrap::FLIGHT_WEBHOOK,
+        names::WEBHOOK_RESOURCES,
+    ] {
         let gone = match cluster.metadata(&mapping, "", name).await {
             Ok(Some(live)) => cluster
                 .delete(

@@ -1,5 +1,6 @@
 //! The CRDs and webhook configurations to install, as values.
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use atc_api::names::{self, GROUP, VERSION};
@@ -161,6 +162,72 @@ impl WebhookService {
         value
     }
 }
+
+/// A kind whose objects instances in mode `static` have made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProtectedKind {
+    /// API group; empty for core.
+    pub group: String,
+    /// The version that it is applied in.
+    pub version: String,
+    /// Plural, as in URLs.
+    pub plural: String,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+}
+
+impl WebhookService {
+    /// The configuration that keeps others from changing objects of these kinds which instances in mode `static` made: by
+    /// our label, and for `scale`, whose objects have no labels, for all objects of the kind.
+    ///
+    /// An atc that is away keeps nobody from his work.
+    pub fn of_protected(&self, kinds: &BTreeSet<ProtectedKind>) -> Value {
+        let rules = |operations: &[&str], below: &str| -> Value {
+            let rule = |kind: &ProtectedKind| {
+                json!({
+                    "apiGroups": [kind.group],
+                    "apiVersions": [kind.version],
+                    "operations": operations,
+                    "resources": [format!("{}{below}", kind.plural)],
+                    "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+                })
+            };
+            kinds.iter().map(rule).collect()
+        };
+        let path = "/validations/resources";
+        let mut resources = self.webhook(
+            "resources.yoke.cd",
+            path,
+            &rules(&["UPDATE", "DELETE"], ""),
+            RESOURCE_TIMEOUT,
+        );
+        resources["objectSelector"] =
+            json!({"matchLabels": {names::LABEL_MANAGED_BY: names::MANAGED_BY_ATC}});
+        let mut scales = self.webhook(
+            "scales.resources.yoke.cd",
+            path,
+            &rules(&["UPDATE"], "/scale"),
+            RESOURCE_TIMEOUT,
+        );
+        for webhook in [&mut resources, &mut scales] {
+            webhook["failurePolicy"] = "Ignore".into();
+            let condition = &mut webhook["matchConditions"][0]["expression"];
+            let probe = names::MANAGER_PROBE;
+            *condition = format!(
+                "{} || (has(request.options) && has(request.options.fieldManager) && \
+                 request.options.fieldManager == '{probe}')",
+                condition.as_str().unwrap_or_default()
+            )
+            .into();
+        }
+        let mut value = configuration(names::WEBHOOK_RESOURCES, &resources);
+        value["webhooks"] = json!([resources, scales]);
+        value
+    }
+}
+
+/// Seconds that the API server waits for what we say of a resource: it is decided from memory.
+pub const RESOURCE_TIMEOUT: u8 = 5;
 
 /// Seconds that the API server waits for the review of an instance: as in the existing tool. Our own limit for a run at
 /// admission is shorter, so that a denial has our words.

@@ -10,6 +10,7 @@ use crate::bootstrap::WebhookService;
 use crate::health::Health;
 use crate::kinds::Kinds;
 use crate::owner::Owner;
+use crate::protect::Protected;
 use crate::queue::{Cause, SharedQueue};
 
 /// Shared by all tasks.
@@ -20,6 +21,8 @@ pub(crate) struct Control {
     pub(crate) kinds: Kinds,
     pub(crate) service: WebhookService,
     pub(crate) health: Health,
+    /// What mode `static` protects.
+    pub(crate) protected: Protected,
     /// Ends all tasks.
     pub(crate) stop: CancellationToken,
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use atc_api::ResourceRef;
+use atc_api::{AirwayMode, ResourceRef};
 use atc_engine::convert;
 use atc_engine::disposition::Disposition;
 use atc_engine::error::chain;
-use atc_engine::instance::{InstanceReport, InstanceRequest};
+use atc_engine::instance::{InstanceReport, InstanceRequest, Protection};
 use atc_engine::observer::Watched;
 use atc_engine::release::cluster::{LiveMeta, Mapping};
 use atc_engine::watch::Effect;
@@ -18,6 +18,7 @@ use crate::kinds::Kind;
 use crate::objects::{self, Sink};
 use crate::overrides::{self, Load};
 use crate::owner::Owner;
+use crate::protect::{self, Guard};
 use crate::queue::Work;
 
 /// Watches the instances, if they are not watched already; evaluates all of them where `differs` says that they may come
@@ -127,7 +128,16 @@ pub(crate) async fn run(
     let runs = work.effect == Effect::Evaluate && !LiveMeta::of(&object).is_deleting();
     let load = if runs { Load::Cached } else { Load::Not };
     let served = overrides::served(control, &setup, &object, load).await;
+    let guard = Guard {
+        control,
+        owner: &owner,
+    };
+    let is_static = served.settings.mode == AirwayMode::Static;
+    if !is_static {
+        protect::release(control, &owner).await;
+    }
     let request = InstanceRequest {
+        protection: is_static.then_some(&guard as &dyn Protection),
         object: &object,
         settings: &served.settings,
         flight: match &served.flight {
@@ -159,6 +169,7 @@ pub(crate) async fn run(
         .get(airway)
         .is_some_and(|kind| kind.instance(target).is_some());
     if report.gone || !there {
+        protect::release(control, &owner).await;
         control.hub.forget(&owner);
     }
     report.disposition

@@ -19,6 +19,7 @@ mod modules;
 mod objects;
 mod overrides;
 pub mod owner;
+mod protect;
 pub mod queue;
 mod readiness;
 mod review;

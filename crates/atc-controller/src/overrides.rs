@@ -114,16 +114,6 @@ pub(crate) async fn served<'a>(
     {
         settings.to_mut().mode = mode;
     }
-    if overrides.mode == Some(AirwayMode::Static) {
-        return Served {
-            settings,
-            flight: Err(format!(
-                "annotation \"{}\": mode \"static\" is not part of this version; it is refused rather than passed over",
-                names::ANNOTATION_OVERRIDE_MODE
-            )),
-            overridden: true,
-        };
-    }
     let flight = match overrides.flight {
         None => match &setup.flight {
             Ok(flight) => Ok(Cow::Borrowed(flight)),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atc_access::{AccessPolicy, Matchers, Owner as AccessOwner, Read};
+use atc_api::BoxFuture;
 use atc_api::airway::AirwayMode;
 use atc_api::names;
 use atc_flight::{Bounds, StderrSink};
@@ -99,7 +100,18 @@ pub struct InstanceRequest<'a> {
     pub settings: &'a InstanceSettings,
     /// Its flight; `None` while that could not be loaded, with the reason.
     pub flight: Result<&'a LoadedFlight, &'a str>,
+    /// What keeps others from its children, where the mode wants it.
+    pub protection: Option<&'a dyn Protection>,
 }
+
+/// Keeps others from changing the children of an instance in mode `static`.
+pub trait Protection: Send + Sync {
+    /// Protects these children. The error says why they are not protected yet: until then the instance is not ready.
+    fn protect<'a>(&'a self, children: &'a [Child]) -> BoxFuture<'a, Result<(), String>>;
+}
+
+/// How soon it is looked again whether children are protected.
+const PROTECTION_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is remembered of an instance between evaluations.
 #[derive(Debug, Default)]
@@ -202,10 +214,7 @@ impl Engine {
             Err(why) => return Ok(InstanceReport::of(Ready::error(why), Disposition::Wait)),
         };
         observer.begin();
-        match self
-            .fly(request.settings, flight, object, memory, observer)
-            .await
-        {
+        match self.fly(request, flight, object, memory, observer).await {
             Ok(report) => Ok(report),
             Err((error, reads)) => {
                 observer.fail(inputs(request.settings, &reads, &memory.children).into());
@@ -294,12 +303,13 @@ impl Engine {
     /// Flight → takeoff → children. The error comes with what was read, so that a change of it wakes the instance.
     async fn fly(
         &self,
-        settings: &InstanceSettings,
+        request: &InstanceRequest<'_>,
         flight: &LoadedFlight,
         object: &Value,
         memory: &mut InstanceMemory,
         observer: &dyn InstanceObserver,
     ) -> Result<InstanceReport, (EngineError, Vec<Read>)> {
+        let settings = request.settings;
         let identity = Identity::of(object, settings).map_err(|error| (error, Vec::new()))?;
         let evaluated = self
             .run_instance(settings, flight, object, eyes(settings, observer))
@@ -345,10 +355,10 @@ impl Engine {
             printed
         };
         memory.reads = reads;
-        let verdict = children::summary(&memory.children);
+        let (verdict, unprotected) = verdict(request, memory).await;
         observer.commit(dependencies(settings, memory));
-        let disposition = settings
-            .drift_interval
+        let disposition = unprotected
+            .or(settings.drift_interval)
             .map_or(Disposition::Wait, Disposition::After);
         Ok(InstanceReport {
             takeoff,
@@ -525,7 +535,11 @@ impl Engine {
                 if request.settings.subject.is_flight() {
                     memory.printed = Some(children::inventory(&memory.children));
                 }
-                InstanceReport::of(children::summary(&memory.children), Disposition::Wait)
+                let (ready, unprotected) = verdict(request, memory).await;
+                InstanceReport::of(
+                    ready,
+                    unprotected.map_or(Disposition::Wait, Disposition::After),
+                )
             }
         };
         if let Err(error) = self
@@ -536,6 +550,22 @@ impl Engine {
             report.failure.get_or_insert(error.chain());
         }
         report
+    }
+}
+
+/// How the children stand; and when to look again, where they are not protected yet.
+async fn verdict(
+    request: &InstanceRequest<'_>,
+    memory: &InstanceMemory,
+) -> (Ready, Option<Duration>) {
+    let ready = children::summary(&memory.children);
+    let Some(protection) = request.protection else {
+        return (ready, None);
+    };
+    match protection.protect(&memory.children).await {
+        Ok(()) => (ready, None),
+        Err(_) if !ready.status => (ready, Some(PROTECTION_PAUSE)),
+        Err(why) => (Ready::in_progress(why), Some(PROTECTION_PAUSE)),
     }
 }
 

@@ -7,7 +7,6 @@ use atc_engine::release::object::Object;
 use serde_json::Value;
 
 use super::review::{Decision, Request, is_internal};
-use crate::airway::refuse_later;
 use crate::control::Control;
 use crate::crd;
 use crate::modules::{load, load_converter};
@@ -30,7 +29,6 @@ pub(crate) async fn decide(control: &Control, request: &Request) -> Decision {
 async fn check(control: &Control, object: &Value) -> Result<(), String> {
     let airway: Airway = serde_json::from_value(object.clone())
         .map_err(|error| format!("this Airway can't be read: {error}"))?;
-    refuse_later(&airway).map_err(|error| chain(&error))?;
     let template = Value::Object(airway.spec.template.to_spec());
     let mut definition =
         crd::of_airway(&airway, &template, &control.service).map_err(|error| chain(&error))?;

@@ -18,6 +18,7 @@ use crate::flights;
 pub(crate) mod airway;
 pub(crate) mod convert;
 pub(crate) mod instance;
+pub(crate) mod resource;
 pub(crate) mod review;
 
 use review::{Decision, Review};
@@ -51,6 +52,7 @@ fn router(control: Arc<Control>) -> Router {
         .route("/ready", get(ready))
         .route("/validations/airways.yoke.cd", post(review_airway))
         .route("/validations/flights.yoke.cd", post(review_flight))
+        .route("/validations/resources", post(review_resource))
         .route("/validations/{airway}", post(review_instance))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .route(
@@ -94,6 +96,14 @@ async fn review_instance(
     Json(review): Json<Review>,
 ) -> Response {
     let decision = instance::decide(&control, &name, &review.request).await;
+    answer(&review, &decision)
+}
+
+async fn review_resource(
+    State(control): State<Arc<Control>>,
+    Json(review): Json<Review>,
+) -> Response {
+    let decision = resource::decide(&control, &review.request).await;
     answer(&review, &decision)
 }
 

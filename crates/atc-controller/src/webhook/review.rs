@@ -17,7 +17,7 @@ pub(crate) struct Review {
 pub(crate) struct Request {
     /// Goes back with the answer.
     pub(crate) uid: String,
-    /// `CREATE`, `UPDATE`.
+    /// `CREATE`, `UPDATE`, `DELETE`.
     pub(crate) operation: String,
     /// The object to be stored.
     #[serde(default)]
@@ -28,9 +28,31 @@ pub(crate) struct Request {
     /// Its namespace; empty for cluster scope.
     #[serde(default)]
     pub(crate) namespace: String,
+    /// The object's name.
+    #[serde(default)]
+    pub(crate) name: String,
+    /// `status`, `scale`; empty for the object itself.
+    #[serde(default)]
+    pub(crate) sub_resource: String,
+    /// Which kind, as in URLs.
+    #[serde(default)]
+    pub(crate) resource: Resource,
+    /// The options of the write, `fieldManager` for one.
+    #[serde(default)]
+    pub(crate) options: Value,
     /// Who asks.
     #[serde(default)]
     pub(crate) user_info: UserInfo,
+}
+
+/// A kind as URLs have it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Resource {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    /// The plural.
+    pub(crate) resource: String,
 }
 
 /// Yes, or no with words for whoever asked.

@@ -35,6 +35,7 @@ pub mod intent;
 pub mod judge;
 pub mod lock;
 pub mod mapping;
+mod probe;
 pub mod prune;
 pub mod read;
 pub mod refusal;
