@@ -7,14 +7,14 @@ use atc_api::{AirwayMode, ResourceRef};
 use atc_engine::convert;
 use atc_engine::disposition::Disposition;
 use atc_engine::error::chain;
-use atc_engine::instance::{InstanceReport, InstanceRequest, Protection};
+use atc_engine::instance::{InstanceMemory, InstanceReport, InstanceRequest, Protection};
 use atc_engine::observer::Watched;
 use atc_engine::release::cluster::{LiveMeta, Mapping};
 use atc_engine::watch::Effect;
 use serde_json::Value;
 
 use crate::control::Control;
-use crate::kinds::Kind;
+use crate::kinds::{Kind, Setup};
 use crate::objects::{self, Sink};
 use crate::overrides::{self, Load};
 use crate::owner::Owner;
@@ -87,6 +87,7 @@ impl Sink for InstanceSink {
     fn remove(&self, reference: &ResourceRef) {
         let owner = self.owner(reference);
         self.kind.remove(reference);
+        protect::forget(&self.control, &owner);
         self.control.queue.forget(&owner);
         self.control.hub.forget(&owner);
     }
@@ -124,41 +125,7 @@ pub(crate) async fn run(
             return Disposition::Retry;
         }
     };
-    let observer = Watched::new(control.hub.clone(), owner.clone());
-    let runs = work.effect == Effect::Evaluate && !LiveMeta::of(&object).is_deleting();
-    let load = if runs { Load::Cached } else { Load::Not };
-    let served = overrides::served(control, &setup, &object, load).await;
-    let guard = Guard {
-        control,
-        owner: &owner,
-    };
-    let is_static = served.settings.mode == AirwayMode::Static;
-    if !is_static {
-        protect::release(control, &owner).await;
-    }
-    let request = InstanceRequest {
-        protection: is_static.then_some(&guard as &dyn Protection),
-        object: &object,
-        settings: &served.settings,
-        flight: match &served.flight {
-            Ok(flight) => Ok(flight),
-            Err(why) => Err(why),
-        },
-    };
-    let mut report = match work.effect {
-        Effect::Evaluate => {
-            control
-                .engine
-                .instance(&request, &mut memory, &observer)
-                .await
-        }
-        Effect::StatusOnly => control.engine.look(&request, &mut memory, &observer).await,
-    };
-    let unserved = served.overridden && served.flight.is_err() && load != Load::Not;
-    if unserved && !report.gone && report.disposition == Disposition::Wait {
-        // An Airway whose flight comes tells its instances; nobody tells of an override's.
-        report.disposition = Disposition::Retry;
-    }
+    let report = evaluate(control, &owner, &setup, &object, &mut memory, work).await;
     log(target, work, &report, started);
     if let Some(stored) = &report.stored {
         instance.stored(stored.clone());
@@ -173,6 +140,45 @@ pub(crate) async fn run(
         control.hub.forget(&owner);
     }
     report.disposition
+}
+
+/// Evaluates an instance, or looks at its status, by what it and its Airway say.
+async fn evaluate(
+    control: &Arc<Control>,
+    owner: &Owner,
+    setup: &Setup,
+    object: &Value,
+    memory: &mut InstanceMemory,
+    work: &Work,
+) -> InstanceReport {
+    let observer = Watched::new(control.hub.clone(), owner.clone());
+    let runs = work.effect == Effect::Evaluate && !LiveMeta::of(object).is_deleting();
+    let load = if runs { Load::Cached } else { Load::Not };
+    let served = overrides::served(control, setup, object, load).await;
+    let guard = Guard { control, owner };
+    let is_static = served.settings.mode == AirwayMode::Static;
+    if !is_static {
+        protect::release(control, owner).await;
+    }
+    let request = InstanceRequest {
+        object,
+        settings: &served.settings,
+        flight: match &served.flight {
+            Ok(flight) => Ok(flight),
+            Err(why) => Err(why),
+        },
+        protection: is_static.then_some(&guard as &dyn Protection),
+    };
+    let mut report = match work.effect {
+        Effect::Evaluate => control.engine.instance(&request, memory, &observer).await,
+        Effect::StatusOnly => control.engine.look(&request, memory, &observer).await,
+    };
+    let unserved = runs && served.overridden && served.flight.is_err();
+    if unserved && report.disposition == Disposition::Wait {
+        // An Airway whose flight comes tells its instances; nobody tells of one that an instance names itself.
+        report.disposition = Disposition::Retry;
+    }
+    report
 }
 
 /// The object, read anew if it could not be converted when the watch showed it: no event tells that it can be by now. As

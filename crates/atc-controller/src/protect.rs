@@ -4,7 +4,7 @@
 //! run, made in the name of a field manager that is used for nothing else, was refused by that very webhook.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use atc_api::{BoxFuture, names};
 use atc_engine::children::Child;
@@ -115,6 +115,17 @@ pub(crate) async fn release(control: &Control, owner: &Owner) {
     if let Err(error) = write(control).await {
         // What is covered beyond need harms nobody: it is decided by the instance's mode.
         tracing::warn!(error, "can't narrow the protection of resources");
+    }
+}
+
+/// The same for an instance that nobody evaluates any more.
+pub(crate) fn forget(control: &Arc<Control>, owner: &Owner) {
+    if control
+        .protected
+        .table(|table| table.by_owner.contains_key(owner))
+    {
+        let (control, owner) = (control.clone(), owner.clone());
+        tokio::spawn(async move { release(&control, &owner).await });
     }
 }
 

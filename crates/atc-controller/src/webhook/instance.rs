@@ -11,6 +11,7 @@ use super::review::{Decision, Request, is_internal};
 use crate::bootstrap::{FLIGHT_TIMEOUT, INSTANCE_TIMEOUT};
 use crate::control::Control;
 use crate::flights;
+use crate::kinds::{Kind, Setup};
 use crate::overrides::{self, Load};
 use crate::review::may_update_airway;
 
@@ -63,6 +64,17 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
             "Airway \"{airway}\" is changing its version; try again in a moment"
         ));
     }
+    judge(control, airway, &kind, &setup, request).await
+}
+
+/// What the flight and the API server say of it.
+async fn judge(
+    control: &Control,
+    airway: &str,
+    kind: &Kind,
+    setup: &Setup,
+    request: &Request,
+) -> Decision {
     let timeout = if flights::is_kind(airway) {
         FLIGHT_TIMEOUT
     } else {
@@ -70,8 +82,16 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
     };
     let limit = Duration::from_secs(u64::from(timeout)).saturating_sub(MARGIN);
     let deadline = Instant::now() + limit + MARGIN / 2;
-    // What an override names is asked for anew: it may hold something else by now.
-    let loading = overrides::served(control, &setup, object, Load::Fresh);
+    let (old, object) = (&request.old_object, &request.object);
+    let is_named_now = overrides::changed(old, object).is_some()
+        || old["spec"]["wasmUrl"] != object["spec"]["wasmUrl"];
+    // What a URL holds is asked for anew when it is set: it may be something else by now.
+    let load = if is_named_now {
+        Load::Fresh
+    } else {
+        Load::Cached
+    };
+    let loading = overrides::served(control, setup, object, load);
     let Ok(served) = tokio::time::timeout_at(deadline, loading).await else {
         return Decision::unavailable(format!(
             "the flight could not be had within {} s; try again in a moment",
