@@ -133,32 +133,6 @@ fn namespaces() {
             None,
         );
     }
-    let confined = Decoration {
-        confined: true,
-        ..decoration()
-    };
-    let offend = |value: Value| {
-        decorate(stages(&[value]), &confined, &known).map_err(|error| error.to_string())
-    };
-    assert!(offend(cm(&json!({ "name": "a" }))).is_ok());
-    let role = object(
-        "rbac.authorization.k8s.io/v1",
-        "Role",
-        &json!({ "name": "a" }),
-    );
-    let overriding =
-        cm(&json!({ "name": "a", "annotations": { "overrides.yoke.cd/flight": "http://x/y" } }));
-    for beyond in [
-        role,
-        overriding,
-        object("v1", "Namespace", &json!({ "name": "a" })),
-    ] {
-        let words = offend(beyond).unwrap_err();
-        assert!(
-            words.contains("own namespace only") && words.contains("/a"),
-            "{words}"
-        );
-    }
     let crossing = Decoration {
         cross_namespace: true,
         ..decoration()
@@ -347,4 +321,30 @@ fn owners() {
         &cm(&json!({ "name": "a", "ownerReferences": [kept] })),
         &json!([kept, references[0]]),
     );
+}
+
+#[test]
+fn who_is_confined_makes_nothing_cluster_scoped_and_nothing_that_gives_rights() {
+    let confined = Decoration {
+        confined: true,
+        ..decoration()
+    };
+    let all = |_: &str, kind: &str| Some(kind != "Namespace");
+    let made = |value: Value| decorate(stages(&[value]), &confined, &all);
+    assert!(made(cm(&json!({ "name": "a" }))).is_ok());
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let overriding =
+        json!({ "name": "a", "annotations": { "overrides.yoke.cd/flight": "http://x/y" } });
+    for beyond in [
+        object(rbac, "Role", &json!({ "name": "a" })),
+        object(rbac, "RoleBinding", &json!({ "name": "a" })),
+        object("v1", "Namespace", &json!({ "name": "a" })),
+        cm(&overriding),
+    ] {
+        let words = made(beyond).unwrap_err().to_string();
+        assert!(
+            words.contains("own namespace only") && words.contains("/a"),
+            "{words}"
+        );
+    }
 }
