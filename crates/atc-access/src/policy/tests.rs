@@ -1,6 +1,7 @@
 use super::*;
 use crate::matcher::tests::any_reference;
 use proptest::prelude::*;
+use serde_json::json;
 
 const OWN: Access = Access::Granted(ReadKind::Own);
 const EXTERNAL: Access = Access::Granted(ReadKind::External);
