@@ -243,11 +243,6 @@ async fn what_is_no_airway_is_refused_with_words() {
             "maxMemoryMib",
         ),
         (
-            of("/spec/mode", json!("static")),
-            false,
-            "spec.mode \"static\" is not part of this version",
-        ),
-        (
             of("/metadata/name", json!("others.tests.atc.dev")),
             false,
             "must be \"refuseds.tests.atc.dev\"",

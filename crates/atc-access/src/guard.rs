@@ -58,7 +58,8 @@ impl GuardError {
 ///
 /// The order of every look-up:
 /// 1. the policy is asked before anything else; without access nothing is read, not even where the kind is;
-/// 2. the arguments are checked, the kind is resolved; from here on the object is named as the API names it;
+/// 2. the arguments are checked, the kind is resolved; from here on the object is named as the API names it, and one that
+///    no matcher could make readable is not read;
 /// 3. interest is registered, then the object is read: a change after the read cannot go unseen;
 /// 4. the policy decides by the owner that the object says it has;
 /// 5. what is granted or missing is recorded; only then the guest gets its answer.
@@ -96,6 +97,9 @@ impl<R: ClusterReader> Guard<R> {
             .await
             .map_err(unresolved)?;
         let target = target(request, &mapping);
+        if !self.policy.reaches(&target) {
+            return Err(GuardError::Foreign(target));
+        }
         if self.ledger.is_full_for(&target) {
             return Err(GuardError::TooMany);
         }

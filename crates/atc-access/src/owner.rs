@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use atc_api::flight::owning_flight;
 use atc_api::names;
 use serde_json::Value;
 
@@ -12,6 +13,8 @@ pub struct Owner {
     pub namespace: String,
     /// Its name as its flight sees it, without the prefix of generic flights.
     pub release: String,
+    /// Uid of the Flight or ClusterFlight that it belongs to; another release may have the same name.
+    pub flight: Option<String>,
 }
 
 impl Owner {
@@ -20,7 +23,15 @@ impl Owner {
         Self {
             namespace: namespace.into(),
             release: release.into(),
+            flight: None,
         }
+    }
+
+    /// The same of a Flight or ClusterFlight with this uid.
+    #[must_use]
+    pub fn of_flight(mut self, uid: Option<&str>) -> Self {
+        self.flight = uid.map(str::to_owned);
+        self
     }
 
     /// Who owns this object: by its two annotations, else by the two labels of older releases of the existing tool.
@@ -31,7 +42,7 @@ impl Owner {
             let mark = |name| marks.get(name).and_then(Value::as_str).unwrap_or_default();
             Some(Self::new(mark(namespace), mark(release))).filter(Self::is_somebody)
         };
-        marks(
+        let owner = marks(
             "annotations",
             names::ANNOTATION_NAMESPACE,
             names::ANNOTATION_RELEASE,
@@ -42,7 +53,8 @@ impl Owner {
                 names::LABEL_OLD_NAMESPACE,
                 names::LABEL_OLD_RELEASE,
             )
-        })
+        });
+        owner.map(|owner| owner.of_flight(object.get("metadata").and_then(owning_flight)))
     }
 
     /// Both parts are there. An owner that lacks one is nobody, and nobody owns nothing.

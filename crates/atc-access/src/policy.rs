@@ -15,7 +15,13 @@ pub struct AccessPolicy {
     pub owner: Owner,
     /// Which others it may read.
     pub matchers: Matchers,
+    /// Whether nothing outside the owner's namespace may be read, and nothing that gives rights: whoever wrote the
+    /// matchers has no rights of the cluster's own.
+    pub confined: bool,
 }
+
+/// The group of Roles and RoleBindings.
+const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// What is known about the object at the time of the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,9 +68,13 @@ impl AccessPolicy {
     /// | on | somebody else's or nobody's | no | denied: foreign |
     /// | on | absent | yes | missing, external |
     /// | on | absent | no | missing, candidate |
+    /// | on, confined, and it lies outside | known | any | denied: foreign |
     pub fn decide(&self, target: &ResourceRef, live: Live<'_>) -> Access {
         if !self.enabled {
             return Access::Denied(Denial::NotGranted);
+        }
+        if live != Live::Unread && !self.reaches(target) {
+            return Access::Denied(Denial::Foreign);
         }
         let covered = self.matchers.matches(target);
         match live {
@@ -77,6 +87,14 @@ impl AccessPolicy {
             Live::Absent => Access::Missing(ReadKind::Candidate),
             Live::Present(_) => Access::Denied(Denial::Foreign),
         }
+    }
+}
+
+impl AccessPolicy {
+    /// Whether an object, named as the API names it, may be read at all, whatever the matchers say.
+    pub fn reaches(&self, target: &ResourceRef) -> bool {
+        !self.confined
+            || (target.namespace == self.owner.namespace && target.group_kind.group != RBAC)
     }
 }
 

@@ -12,7 +12,7 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::airway::PruneOptions;
+use crate::airway::{AirwayMode, PruneOptions};
 use crate::condition::Condition;
 use crate::duration::GoDuration;
 use crate::resource_ref::ResourceRef;
@@ -56,6 +56,14 @@ pub struct FlightSpec {
     )]
     #[schemars(extend("nullable" = true))]
     pub args: Vec<String>,
+    /// What happens when a resource of the release, or something its flight has looked up, changes. Ours; the existing tool has no modes for flights.
+    #[serde(
+        default,
+        deserialize_with = "settings::null_as_default",
+        skip_serializing_if = "settings::is_default"
+    )]
+    #[schemars(schema_with = "mode")]
+    pub mode: AirwayMode,
     /// Evaluate again every so often, whatever happens. Absent or zero: only when something changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix_drift_interval: Option<GoDuration>,
@@ -190,6 +198,25 @@ impl InventoryEntry {
             ready,
         }
     }
+}
+
+/// The uid of the Flight or ClusterFlight that owns an object, by the object's `metadata`. Releases of the command line may
+/// have the same name in the same namespace; this tells whose an object is.
+pub fn owning_flight(metadata: &Value) -> Option<&str> {
+    let owners = metadata.get("ownerReferences")?.as_array()?;
+    let flight = owners.iter().find(|owner| {
+        let of_us = owner["apiVersion"]
+            .as_str()
+            .and_then(|text| text.split_once('/'));
+        of_us.is_some_and(|(group, _)| group == names::GROUP)
+            && matches!(owner["kind"].as_str(), Some("Flight" | "ClusterFlight"))
+    });
+    flight?["uid"].as_str().filter(|uid| !uid.is_empty())
+}
+
+/// The modes that a Flight may have, `standard` by default.
+fn mode(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "nullable": true, "enum": ["standard", "dynamic", "subscription"] })
 }
 
 /// An object that may hold anything.

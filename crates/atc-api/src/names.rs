@@ -39,6 +39,8 @@ pub const FINALIZER_INSTANCE: &str = "yoke.cd/mayday.flight";
 pub const MANAGER_YOKE: &str = "yoke";
 /// Field manager of status, finalizers and webhook configurations.
 pub const MANAGER_ATC: &str = "yoke.cd/atc";
+/// Field manager of dry runs by which the atc sees whether its webhook for resources is in force.
+pub const MANAGER_PROBE: &str = "yoke.cd/probe";
 
 /// Label on a release Secret: what it holds (`revision`, `lock`).
 pub const LABEL_KIND: &str = "internal.yoke/kind";
@@ -71,6 +73,8 @@ pub const ANNOTATION_HELD_SINCE: &str = "atc.yoke.cd/held-since";
 /// Annotation on an intent: the holder's process, for others on the same machine. On a webhook configuration: the stamp
 /// of the atc that wrote it last, a number and a random word (`3-5f0c…`); the larger one began later.
 pub const ANNOTATION_PROCESS: &str = "atc.yoke.cd/process";
+/// On an instance that could not be converted to the version it is read in: why. Never stored.
+pub const ANNOTATION_UNCONVERTED: &str = "atc.yoke.cd/unconverted";
 /// Annotation on an intent: the release's full name.
 pub const ANNOTATION_INTENT_OF: &str = "atc.yoke.cd/release-name";
 /// Label on a Secret of ours that is no revision and no lock: what it holds (`intent`).
@@ -84,6 +88,8 @@ pub const KEY_RESOURCES: &str = "resources";
 
 /// The webhook configuration by which the atc reviews Airways.
 pub const WEBHOOK_AIRWAYS: &str = "atc-airway";
+/// The webhook configuration by which the atc keeps others from changing the resources of instances in mode `static`.
+pub const WEBHOOK_RESOURCES: &str = "atc-resources";
 
 /// Label on ConfigMaps that carry custom readiness (`lua` or `conditions`).
 pub const LABEL_READINESS: &str = "resource.yoke.cd/readiness";

@@ -5,12 +5,12 @@ mod refresh;
 use std::sync::Arc;
 use std::time::Duration;
 
-use atc_api::{Airway, AirwayMode, names};
+use atc_api::{Airway, names};
 use atc_engine::access::Matchers;
 use atc_engine::disposition::Disposition;
-use atc_engine::error::{EngineError, chain};
+use atc_engine::error::chain;
 use atc_engine::flight::Bounds;
-use atc_engine::instance::InstanceSettings;
+use atc_engine::instance::{InstanceSettings, Subject};
 use atc_engine::release::cluster::{
     ApplyOptions, ClusterError, Deleted, ErrorKind, LiveMeta, Mapping, MetadataEdit, Propagation,
 };
@@ -26,17 +26,17 @@ use crate::crd::{self, ServedKind, TemplateError};
 use crate::hooks::{self, HookError};
 use crate::instances;
 use crate::kinds::{Kind, Setup, hash};
+use crate::modules::{load, load_converter};
 use crate::owner::Owner;
 
 mod established;
 mod flight;
 
 use established::{ESTABLISH, established};
-pub(crate) use flight::load;
 use flight::served_before;
 
 /// No instance is evaluated more often than this for its `fixDriftInterval`.
-const DRIFT_MIN: Duration = Duration::from_secs(1);
+pub(crate) const DRIFT_MIN: Duration = Duration::from_secs(1);
 /// While a CRD goes, it is looked at again at least this often, should no event tell of it.
 const GOING: Duration = Duration::from_secs(5);
 
@@ -52,9 +52,9 @@ pub(crate) enum AirwayError {
     /// Its flight can't be loaded.
     #[error(transparent)]
     Flight(EngineError),
-    /// Something of a later version.
-    #[error("{0} is not part of this version; it is refused rather than passed over")]
-    Later(&'static str),
+    /// Its converter can't be loaded.
+    #[error("its converter can't be had")]
+    Converter(#[source] EngineError),
     /// The CRD of that name is somebody else's.
     #[error(
         "CustomResourceDefinition \"{0}\" exists and is not this Airway's: deleting the Airway would delete it with all its objects, so it is not taken; remove it first or choose another name"
@@ -85,8 +85,8 @@ pub(crate) enum AirwayError {
 impl AirwayError {
     fn disposition(&self) -> Disposition {
         match self {
-            Self::Unreadable(_) | Self::Template(_) | Self::Later(_) => Disposition::Terminal,
-            Self::Flight(error) => error.disposition(),
+            Self::Unreadable(_) | Self::Template(_) => Disposition::Terminal,
+            Self::Flight(error) | Self::Converter(error) => error.disposition(),
             Self::ForeignCrd(_)
             | Self::Object { .. }
             | Self::Cluster { .. }
@@ -252,6 +252,7 @@ async fn adopt(control: &Arc<Control>, kind: &Arc<Kind>, name: &Arc<str>, object
             .map_err(|error| error.chain()),
         skip_admission: airway.spec.skip_admission_webhook,
         scales: served.scales.clone(),
+        insecure: airway.spec.insecure,
         spec: hash(&object["spec"]),
     });
     instances::serve(
@@ -282,10 +283,10 @@ async fn serve(
     object: &mut Value,
 ) -> Result<Served, AirwayError> {
     let airway: Airway = serde_json::from_value(object.clone()).map_err(AirwayError::Unreadable)?;
-    refuse_later(&airway)?;
     let template = Value::Object(airway.spec.template.to_spec());
     let served = crd::served_kind(&template).map_err(AirwayError::Template)?;
-    let definition = crd::of_airway(&airway, &template).map_err(AirwayError::Template)?;
+    let definition =
+        crd::of_airway(&airway, &template, &control.service).map_err(AirwayError::Template)?;
     let matchers: Matchers = airway.spec.resource_access_matchers.iter().collect();
     hold(control, object).await?;
     let uid = airway.metadata.uid.clone().unwrap_or_default();
@@ -295,6 +296,10 @@ async fn serve(
     {
         return Err(AirwayError::ForeignCrd(name.to_string()));
     }
+    // A converter that can't be had must not be named to the API server: it would ask for it at every read.
+    load_converter(control, &airway, false)
+        .await
+        .map_err(AirwayError::Converter)?;
     let crd = apply(control, "its CustomResourceDefinition", definition).await?;
     let crd = established(control, name, crd).await?;
     let flight = load(control, &airway, false).await;
@@ -309,6 +314,7 @@ async fn serve(
         },
         skip_admission: airway.spec.skip_admission_webhook,
         scales: served.scales.clone(),
+        insecure: airway.spec.insecure,
         spec: hash(&object["spec"]),
     };
     let differs = kind.set_setup(setup);
@@ -324,17 +330,6 @@ async fn serve(
         again: hook.again,
         without: flight.err().map(AirwayError::Flight),
     })
-}
-
-/// What this version can't do must not look as if it were done.
-pub(crate) fn refuse_later(airway: &Airway) -> Result<(), AirwayError> {
-    if airway.spec.mode == AirwayMode::Static {
-        return Err(AirwayError::Later("spec.mode \"static\""));
-    }
-    if airway.spec.wasm_urls.converter.is_some() {
-        return Err(AirwayError::Later("spec.wasmUrls.converter"));
-    }
-    Ok(())
 }
 
 fn tracked_crd(name: &str, seen: Seen) -> Dependency {
@@ -363,7 +358,9 @@ fn settings(airway: &Airway, mapping: &Mapping, uid: &str, matchers: Matchers) -
             block_owner_deletion: Some(true),
             controller: None,
         }),
-        object_path: spec.object_path.clone(),
+        subject: Subject::Instance {
+            object_path: spec.object_path.clone(),
+        },
         cluster_access: spec.cluster_access,
         matchers,
         bounds: Bounds {

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::airway;
 use crate::bootstrap::{self, WebhookService};
 use crate::control::Control;
+use crate::flights;
 use crate::health::{Health, SILENCE};
 use crate::hooks::{self, HookError, Hooks};
 use crate::instances;
@@ -27,6 +28,7 @@ use crate::kinds::Kinds;
 use crate::leftovers;
 use crate::objects::{self, Only, Sink};
 use crate::owner::Owner;
+use crate::protect::Protected;
 use crate::pull_secret::{self, Followed};
 use crate::queue::{Cause, Limits, SharedQueue, Work};
 use crate::readiness;
@@ -149,6 +151,7 @@ pub async fn run(
         hooks: Hooks::default(),
         health: Health::default(),
         listed: Notify::new(),
+        protected: Protected::default(),
         stop: stop.clone(),
     });
     let mut server = tokio::spawn(webhook::serve(
@@ -217,6 +220,7 @@ async fn start(control: Arc<Control>, custom_readiness: bool, credentials: Optio
         // What instances are told first must not be taken back a moment later.
         readiness::begin(&control).await;
     }
+    flights::serve(&control);
     let client = control.engine.cluster().client().clone();
     objects::run(
         client,

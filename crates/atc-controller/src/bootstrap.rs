@@ -1,5 +1,6 @@
 //! The CRDs and webhook configurations to install, as values.
 
+use std::collections::BTreeSet;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use atc_api::names::{self, GROUP, VERSION};
@@ -62,6 +63,17 @@ impl WebhookService {
         })
     }
 
+    /// How a CRD says that we convert its objects.
+    pub fn conversion(&self, airway: &str) -> Value {
+        json!({
+            "strategy": "Webhook",
+            "webhook": {
+                "clientConfig": self.client_config(&format!("/crdconvert/{airway}")),
+                "conversionReviewVersions": ["v1"],
+            },
+        })
+    }
+
     /// CEL that is false for our own writes. The name is our own by the API server's word, so another service account
     /// name is no trouble.
     fn not_ourselves(&self) -> Value {
@@ -119,7 +131,7 @@ impl WebhookService {
                     "flights.yoke.cd",
                     "/validations/flights.yoke.cd",
                     &rule(&["flights", "clusterflights"], "*"),
-                    30,
+                    FLIGHT_TIMEOUT,
                 ),
             ),
         ]
@@ -127,6 +139,7 @@ impl WebhookService {
 
     /// The configuration that reviews instances of an Airway's kind; owned by the Airway.
     ///
+    /// Writes of the status are reviewed where the object could not be converted, and only then.
     /// Writes through other served versions are converted and reviewed too (`matchPolicy: Equivalent`). A version with a
     /// `scale` has it reviewed: it changes the number of replicas.
     pub fn of_airway(&self, airway: &str, uid: &str, served: &ServedKind) -> Value {
@@ -139,6 +152,7 @@ impl WebhookService {
                 "scope": if served.namespaced { "Namespaced" } else { "Cluster" },
             })
         };
+        let status = format!("{}/status", served.plural);
         let scale = format!("{}/scale", served.plural);
         let scales = served
             .scales
@@ -146,6 +160,7 @@ impl WebhookService {
             .map(|version| rule(version, &scale, &["UPDATE"]));
         let rules: Value =
             std::iter::once(rule(&served.version, &served.plural, &["CREATE", "UPDATE"]))
+                .chain(std::iter::once(rule(&served.version, &status, &["UPDATE"])))
                 .chain(scales)
                 .collect();
         let mut value = configuration(
@@ -157,6 +172,16 @@ impl WebhookService {
                 INSTANCE_TIMEOUT,
             ),
         );
+        let mark = names::ANNOTATION_UNCONVERTED;
+        if let Some(conditions) = value["webhooks"][0]["matchConditions"].as_array_mut() {
+            conditions.push(json!({
+                "name": "not-a-mere-status",
+                "expression": format!(
+                    "request.subResource != 'status' || \
+                     (has(object.metadata.annotations) && '{mark}' in object.metadata.annotations)"
+                ),
+            }));
+        }
         value["metadata"]["ownerReferences"] = json!([{
             "apiVersion": format!("{GROUP}/{VERSION}"),
             "kind": "Airway",
@@ -168,9 +193,78 @@ impl WebhookService {
     }
 }
 
+/// A kind whose objects instances in mode `static` have made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProtectedKind {
+    /// API group; empty for core.
+    pub group: String,
+    /// The version that it is applied in.
+    pub version: String,
+    /// Plural, as in URLs.
+    pub plural: String,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+}
+
+impl WebhookService {
+    /// The configuration that keeps others from changing objects of these kinds which instances in mode `static` made: by
+    /// our label, and for `scale`, whose objects have no labels, for all objects of the kind.
+    ///
+    /// An atc that is away keeps nobody from his work.
+    pub fn of_protected(&self, kinds: &BTreeSet<ProtectedKind>) -> Value {
+        let rules = |operations: &[&str], below: &str| -> Value {
+            let rule = |kind: &ProtectedKind| {
+                json!({
+                    "apiGroups": [kind.group],
+                    "apiVersions": [kind.version],
+                    "operations": operations,
+                    "resources": [format!("{}{below}", kind.plural)],
+                    "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+                })
+            };
+            kinds.iter().map(rule).collect()
+        };
+        let path = "/validations/resources";
+        let mut resources = self.webhook(
+            "resources.yoke.cd",
+            path,
+            &rules(&["UPDATE", "DELETE"], ""),
+            RESOURCE_TIMEOUT,
+        );
+        resources["objectSelector"] =
+            json!({"matchLabels": {names::LABEL_MANAGED_BY: names::MANAGED_BY_ATC}});
+        let mut scales = self.webhook(
+            "scales.resources.yoke.cd",
+            path,
+            &rules(&["UPDATE"], "/scale"),
+            RESOURCE_TIMEOUT,
+        );
+        for webhook in [&mut resources, &mut scales] {
+            webhook["failurePolicy"] = "Ignore".into();
+            let condition = &mut webhook["matchConditions"][0]["expression"];
+            let probe = names::MANAGER_PROBE;
+            *condition = format!(
+                "{} || (has(request.options) && has(request.options.fieldManager) && \
+                 request.options.fieldManager == '{probe}')",
+                condition.as_str().unwrap_or_default()
+            )
+            .into();
+        }
+        let mut value = configuration(names::WEBHOOK_RESOURCES, &resources);
+        value["webhooks"] = json!([resources, scales]);
+        value
+    }
+}
+
+/// Seconds that the API server waits for what we say of a resource: it is decided from memory.
+pub const RESOURCE_TIMEOUT: u8 = 5;
+
 /// Seconds that the API server waits for the review of an instance: as in the existing tool. Our own limit for a run at
 /// admission is shorter, so that a denial has our words.
 pub const INSTANCE_TIMEOUT: u8 = 10;
+
+/// The same for a Flight.
+pub const FLIGHT_TIMEOUT: u8 = 30;
 
 fn configuration(name: &str, webhook: &Value) -> Value {
     json!({

@@ -12,6 +12,7 @@ use crate::health::Health;
 use crate::hooks::Hooks;
 use crate::kinds::Kinds;
 use crate::owner::Owner;
+use crate::protect::Protected;
 use crate::queue::{Cause, SharedQueue};
 
 /// Shared by all tasks.
@@ -25,6 +26,8 @@ pub(crate) struct Control {
     pub(crate) health: Health,
     /// The instances of a kind have been told for the first time.
     pub(crate) listed: Notify,
+    /// What mode `static` protects.
+    pub(crate) protected: Protected,
     /// Ends all tasks.
     pub(crate) stop: CancellationToken,
 }

@@ -9,6 +9,8 @@ use atc_api::Airway;
 use atc_api::names::{GROUP, VERSION};
 use serde_json::{Map, Value, json};
 
+use crate::bootstrap::WebhookService;
+
 /// Why a template gives no CRD. Each names the field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
@@ -29,6 +31,12 @@ pub enum TemplateError {
     Storage {
         /// How many say so.
         count: usize,
+    },
+    /// What is stored must also be offered: instances are read, written and reviewed in the stored version.
+    #[error("spec.template.versions: \"{version}\" is stored, so it must be served, too")]
+    Unserved {
+        /// Its name.
+        version: String,
     },
     /// A part is not of the form that it must have.
     #[error("spec.template.{path} {why}")]
@@ -91,11 +99,15 @@ pub fn served_kind(template: &Value) -> Result<ServedKind, TemplateError> {
             count: stored.len(),
         });
     };
+    let version = text(stored, &["name"])
+        .ok_or_else(|| shape("versions", "has a version without a name"))?
+        .to_owned();
+    if stored.get("served") != Some(&Value::Bool(true)) {
+        return Err(TemplateError::Unserved { version });
+    }
     Ok(ServedKind {
         group: need(&["group"])?,
-        version: text(stored, &["name"])
-            .ok_or_else(|| shape("versions", "has a version without a name"))?
-            .to_owned(),
+        version,
         kind: need(&["names", "kind"])?,
         plural: need(&["names", "plural"])?,
         namespaced: need(&["scope"])? == "Namespaced",
@@ -113,8 +125,15 @@ fn scale_of(version: &Value) -> Option<(String, String)> {
         .map(|name| (name.to_owned(), path.to_owned()))
 }
 
-/// The CRD to apply for an Airway.
-pub fn of_airway(airway: &Airway, template: &Value) -> Result<Value, TemplateError> {
+/// The CRD to apply for an Airway. Where that has a converter, `service` is asked for conversions.
+///
+/// # Errors
+/// The template can't be made one; the message names the field.
+pub fn of_airway(
+    airway: &Airway,
+    template: &Value,
+    service: &WebhookService,
+) -> Result<Value, TemplateError> {
     let served = served_kind(template)?;
     let name = airway.metadata.name.clone().unwrap_or_default();
     let wanted = format!("{}.{}", served.plural, served.group);
@@ -130,6 +149,10 @@ pub fn of_airway(airway: &Airway, template: &Value) -> Result<Value, TemplateErr
         .enumerate()
     {
         complete_version(version, at)?;
+    }
+    let converter = airway.spec.wasm_urls.converter.as_deref();
+    if converter.is_some_and(|url| !url.is_empty()) {
+        spec["conversion"] = service.conversion(&name);
     }
     Ok(json!({
         "apiVersion": "apiextensions.k8s.io/v1",

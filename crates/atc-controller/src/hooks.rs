@@ -299,7 +299,12 @@ pub(crate) async fn stand(control: &Control) -> Result<Option<Duration>, HookErr
     let owner = Owner::Process;
     control.hub.begin(&owner);
     let (mut seen, mut again) = (Vec::new(), None);
-    for wanted in control.service.configurations() {
+    let mut configurations = control.service.configurations();
+    let protected = control.protected.written();
+    if !protected.is_empty() {
+        configurations.push(control.service.of_protected(&protected));
+    }
+    for wanted in configurations {
         match bring(control, wanted).await {
             Ok(brought) => {
                 seen.push(brought.seen);
@@ -317,9 +322,12 @@ pub(crate) async fn stand(control: &Control) -> Result<Option<Duration>, HookErr
 
 /// Takes those of them that are ours away, so that nothing waits for a process that is gone.
 pub(crate) async fn farewell(control: &Control) {
-    let us = control.hooks.stamp();
-    for name in [bootstrap::AIRWAY_WEBHOOK, bootstrap::FLIGHT_WEBHOOK] {
-        if let Err(error) = leave(control.engine.cluster(), name, &us).await {
+    for name in [
+        bootstrap::AIRWAY_WEBHOOK,
+        bootstrap::FLIGHT_WEBHOOK,
+        names::WEBHOOK_RESOURCES,
+    ] {
+        if let Err(error) = leave(control, name).await {
             tracing::warn!(
                 name,
                 error = chain(&error),
@@ -329,7 +337,17 @@ pub(crate) async fn farewell(control: &Control) {
     }
 }
 
-async fn leave(cluster: &Cluster, name: &str, us: &Stamp) -> Result<(), ClusterError> {
+/// Takes a configuration away, if this process wrote it last.
+pub(crate) async fn leave(control: &Control, name: &str) -> Result<(), HookError> {
+    let us = control.hooks.stamp();
+    let left = take(control.engine.cluster(), name, &us).await;
+    left.map_err(|source| HookError::Cluster {
+        name: name.to_owned(),
+        source,
+    })
+}
+
+async fn take(cluster: &Cluster, name: &str, us: &Stamp) -> Result<(), ClusterError> {
     let mapping = mapping();
     for tries in 1.. {
         let live = cluster.metadata(&mapping, "", name).await?;

@@ -3,19 +3,23 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use atc_api::ResourceRef;
+use atc_api::{AirwayMode, ResourceRef};
+use atc_engine::convert;
 use atc_engine::disposition::Disposition;
-use atc_engine::instance::{InstanceReport, InstanceRequest};
+use atc_engine::error::chain;
+use atc_engine::instance::{InstanceMemory, InstanceReport, InstanceRequest, Protection};
 use atc_engine::observer::Watched;
-use atc_engine::release::cluster::Mapping;
+use atc_engine::release::cluster::{LiveMeta, Mapping};
 use atc_engine::watch::Effect;
 use serde_json::Value;
 
 use crate::control::Control;
-use crate::kinds::{Instance, Kind};
+use crate::kinds::{Instance, Kind, Setup};
 use crate::leftovers;
 use crate::objects::{self, Only, Sink};
+use crate::overrides::{self, Load};
 use crate::owner::Owner;
+use crate::protect::{self, Guard};
 use crate::queue::{Cause, Work};
 
 /// Watches the instances, if they are not watched already; evaluates all of them where `differs` says that they may come
@@ -86,6 +90,7 @@ impl Sink for InstanceSink {
     fn remove(&self, reference: &ResourceRef) {
         let owner = self.owner(reference);
         self.kind.remove(reference);
+        protect::forget(&self.control, &owner);
         self.control.queue.forget(&owner);
         self.control.hub.forget(&owner);
     }
@@ -132,22 +137,14 @@ pub(crate) async fn run(
     };
     let started = Instant::now();
     let mut memory = instance.memory.lock().await;
-    let object = instance.object();
-    let observer = Watched::new(control.hub.clone(), owner.clone());
-    let request = InstanceRequest {
-        object: &object,
-        settings: &setup.settings,
-        flight: setup.flight.as_ref().map_err(String::as_str),
-    };
-    let report = match work.effect {
-        Effect::Evaluate => {
-            control
-                .engine
-                .instance(&request, &mut memory, &observer)
-                .await
+    let object = match convertible(control, &setup.settings.mapping, instance.object()).await {
+        Ok(object) => object,
+        Err(error) => {
+            tracing::warn!(instance = %target, error, "instance can't be converted");
+            return Disposition::Retry;
         }
-        Effect::StatusOnly => control.engine.look(&request, &mut memory, &observer).await,
     };
+    let report = evaluate(control, &owner, &setup, &object, &mut memory, work).await;
     log(target, work, &report, started);
     if let Some(stored) = &report.stored {
         instance.stored(stored.clone());
@@ -162,9 +159,71 @@ pub(crate) async fn run(
         .get(airway)
         .is_some_and(|kind| kind.instance(target).is_some());
     if report.gone || !there {
+        protect::release(control, &owner).await;
         control.hub.forget(&owner);
     }
     report.disposition
+}
+
+/// Evaluates an instance, or looks at its status, by what it and its Airway say.
+async fn evaluate(
+    control: &Arc<Control>,
+    owner: &Owner,
+    setup: &Setup,
+    object: &Value,
+    memory: &mut InstanceMemory,
+    work: &Work,
+) -> InstanceReport {
+    let observer = Watched::new(control.hub.clone(), owner.clone());
+    let runs = work.effect == Effect::Evaluate && !LiveMeta::of(object).is_deleting();
+    let load = if runs { Load::Cached } else { Load::Not };
+    let served = overrides::served(control, setup, object, load).await;
+    let guard = Guard { control, owner };
+    let is_static = served.settings.mode == AirwayMode::Static;
+    if !is_static {
+        protect::release(control, owner).await;
+    }
+    let request = InstanceRequest {
+        object,
+        settings: &served.settings,
+        flight: match &served.flight {
+            Ok(flight) => Ok(flight),
+            Err(why) => Err(why),
+        },
+        protection: is_static.then_some(&guard as &dyn Protection),
+    };
+    let mut report = match work.effect {
+        Effect::Evaluate => control.engine.instance(&request, memory, &observer).await,
+        Effect::StatusOnly => control.engine.look(&request, memory, &observer).await,
+    };
+    let unserved = runs && served.overridden && served.flight.is_err();
+    if unserved && report.disposition == Disposition::Wait {
+        // An Airway whose flight comes tells its instances; nobody tells of one that an instance names itself.
+        report.disposition = Disposition::Retry;
+    }
+    report
+}
+
+/// The object, read anew if it could not be converted when the watch showed it: no event tells that it can be by now. As
+/// long as it can't, nothing of it is evaluated or written. One that is on its way out need not be understood.
+async fn convertible(
+    control: &Control,
+    mapping: &Mapping,
+    object: Arc<Value>,
+) -> Result<Arc<Value>, String> {
+    let live = LiveMeta::of(&object);
+    if live.is_deleting() || convert::mark(&object).is_none() {
+        return Ok(object);
+    }
+    let cluster = control.engine.cluster();
+    let read = cluster.get(mapping, live.namespace(), live.name()).await;
+    match read.map_err(|error| chain(&error))? {
+        Some(now) => match convert::mark(&now) {
+            Some(why) if !LiveMeta::of(&now).is_deleting() => Err(why.to_owned()),
+            _ => Ok(Arc::new(now)),
+        },
+        None => Ok(object.clone()),
+    }
 }
 
 /// One line a run: what woke it, what it did, how it stands. Debug level for runs that did nothing.

@@ -26,6 +26,8 @@ pub(crate) struct Setup {
     pub(crate) skip_admission: bool,
     /// The versions with a `scale` subresource, each with the path of its number of replicas.
     pub(crate) scales: BTreeMap<String, String>,
+    /// Whether registries may be asked over plain HTTP or without a look at their certificates.
+    pub(crate) insecure: bool,
     /// Hash of the Airway's spec: a change of it evaluates every instance.
     pub(crate) spec: u64,
 }

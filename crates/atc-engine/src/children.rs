@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use atc_api::ResourceRef;
+use atc_api::flight::InventoryEntry;
 use atc_release::cluster::{Changes, ErrorKind, Known, Mapping, Wait, WaitError, WaitOptions};
 use atc_release::object::Object;
 use atc_release::readiness::{self, Related, Verdict, Which};
 use atc_watch::{Fingerprint, Latest, Resource, Selection, Target};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -87,6 +88,18 @@ fn words(child: &Child, failed: bool) -> Option<String> {
         (Verdict::InProgress(why), false) => Some(format!("{name}: {why}")),
         _ => None,
     }
+}
+
+/// The status of a Flight: its resources, and which of them are ready.
+pub(crate) fn inventory(children: &[Child]) -> Value {
+    let entries: Vec<InventoryEntry> = children
+        .iter()
+        .map(|child| {
+            let ready = matches!(child.verdict, Verdict::Ready);
+            InventoryEntry::new(&child.target.reference, &child.target.version, ready)
+        })
+        .collect();
+    json!({ "inventory": entries })
 }
 
 /// The first few of many words.

@@ -54,6 +54,10 @@ impl Default for EngineOptions {
     }
 }
 
+/// Runs of converters at once: 8. They have turns of their own, since a flight that looks a converted object up waits for
+/// one while it holds its own turn.
+const CONVERSIONS: usize = 8;
+
 /// Evaluates flights and makes releases of what they print. Cheap to clone.
 #[derive(Clone)]
 pub struct Engine(Arc<Shared>);
@@ -63,6 +67,7 @@ struct Shared {
     runtime: Runtime,
     fetcher: Fetcher,
     slots: Semaphore,
+    conversions: Semaphore,
     options: EngineOptions,
     readiness: CustomReadiness,
     strays: Strays,
@@ -90,6 +95,7 @@ impl Engine {
             runtime,
             fetcher,
             slots,
+            conversions: Semaphore::new(CONVERSIONS),
             options,
             readiness: CustomReadiness::default(),
             strays: Strays::default(),
@@ -128,5 +134,9 @@ impl Engine {
     pub(crate) async fn evaluation_slot(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed, so there is always a permit in the end.
         self.0.slots.acquire().await.ok()
+    }
+
+    pub(crate) async fn conversion_slot(&self) -> Option<SemaphorePermit<'_>> {
+        self.0.conversions.acquire().await.ok()
     }
 }

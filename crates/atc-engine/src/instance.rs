@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atc_access::{AccessPolicy, Matchers, Owner as AccessOwner, Read};
+use atc_api::BoxFuture;
 use atc_api::airway::AirwayMode;
 use atc_api::names;
 use atc_flight::{Bounds, StderrSink};
@@ -43,8 +44,8 @@ pub struct InstanceSettings {
     pub mapping: Mapping,
     /// What owns each instance, an Airway for example.
     pub owner: Option<OwnerReference>,
-    /// Path inside the instance of what becomes the flight's input; empty for the whole object.
-    pub object_path: Vec<String>,
+    /// What the object is to its flight.
+    pub subject: Subject,
     /// Whether the flight may look things up at all.
     pub cluster_access: bool,
     /// What it may look up besides its own.
@@ -61,6 +62,36 @@ pub struct InstanceSettings {
     pub prune: PruneOptions,
 }
 
+/// What an object is to its flight, and how its release is named.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// An instance of a kind that the flight serves: its input. Its release is `<group>.<Kind>[.<namespace>].<name>`.
+    Instance {
+        /// Path inside the object of what becomes the flight's input; empty for the whole object.
+        object_path: Vec<String>,
+    },
+    /// A Flight or ClusterFlight: it holds the input. Its release bears its name and is recorded under
+    /// `<namespace>/<Kind.group>:<name>`; its status has the inventory.
+    Flight {
+        /// The flight's input.
+        input: Vec<u8>,
+        /// Its arguments after `argv[0]`.
+        args: Vec<String>,
+        /// Whether it may only make and read namespaced objects of its own namespace, and none that gives rights.
+        confined: bool,
+    },
+}
+
+impl Subject {
+    fn is_flight(&self) -> bool {
+        matches!(self, Self::Flight { .. })
+    }
+
+    fn is_confined(&self) -> bool {
+        matches!(self, Self::Flight { confined: true, .. })
+    }
+}
+
 /// One instance to bring to its desired state.
 pub struct InstanceRequest<'a> {
     /// As the watch shows it, with `apiVersion` and `kind`.
@@ -69,7 +100,18 @@ pub struct InstanceRequest<'a> {
     pub settings: &'a InstanceSettings,
     /// Its flight; `None` while that could not be loaded, with the reason.
     pub flight: Result<&'a LoadedFlight, &'a str>,
+    /// What keeps others from its children, where the mode wants it.
+    pub protection: Option<&'a dyn Protection>,
 }
+
+/// Keeps others from changing the children of an instance in mode `static`.
+pub trait Protection: Send + Sync {
+    /// Protects these children. The error says why they are not protected yet: until then the instance is not ready.
+    fn protect<'a>(&'a self, children: &'a [Child]) -> BoxFuture<'a, Result<(), String>>;
+}
+
+/// How soon it is looked again whether children are protected.
+const PROTECTION_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is remembered of an instance between evaluations.
 #[derive(Debug, Default)]
@@ -174,10 +216,7 @@ impl Engine {
             Err(why) => return Ok(InstanceReport::of(Ready::error(why), Disposition::Wait)),
         };
         observer.begin();
-        match self
-            .fly(request.settings, flight, object, memory, observer)
-            .await
-        {
+        match self.fly(request, flight, object, memory, observer).await {
             Ok(report) => Ok(report),
             Err((error, reads)) => {
                 observer.fail(inputs(request.settings, &reads, &memory.children).into());
@@ -195,7 +234,7 @@ impl Engine {
         memory: &InstanceMemory,
         observer: &dyn InstanceObserver,
     ) -> Result<InstanceReport, EngineError> {
-        let identity = Identity::of(object, &settings.mapping)?;
+        let identity = Identity::of(object, settings)?;
         let live = LiveMeta::of(object);
         if !live.finalizers().contains(&names::FINALIZER_INSTANCE) {
             return Ok(InstanceReport::gone());
@@ -236,15 +275,16 @@ impl Engine {
         identity: &Identity<'_>,
         memory: &InstanceMemory,
     ) -> Result<MaydayReport, EngineError> {
-        let (release, home) = (&identity.release, identity.home);
+        let home = identity.home;
         let history = memory.release.history().iter();
         let mut remembered: Vec<_> = history.map(|revision| revision.stages.clone()).collect();
         if settings.mapping.namespaced && memory.release.revisions.is_none() {
-            remembered.push(self.strays(release, home).await?);
+            remembered.push(self.strays(&identity.release, home).await?);
         }
         let request = MaydayRequest {
-            release: release.clone(),
+            release: identity.record.clone(),
             namespace: home.to_owned(),
+            owner: Some(identity.owner(settings)),
             prune: settings.prune,
             owner_uid: Some(identity.uid.to_owned()),
             remembered,
@@ -277,14 +317,14 @@ impl Engine {
     /// Flight → takeoff → children. The error comes with what was read, so that a change of it wakes the instance.
     async fn fly(
         &self,
-        settings: &InstanceSettings,
+        request: &InstanceRequest<'_>,
         flight: &LoadedFlight,
         object: &Value,
         memory: &mut InstanceMemory,
         observer: &dyn InstanceObserver,
     ) -> Result<InstanceReport, (EngineError, Vec<Read>)> {
-        let identity =
-            Identity::of(object, &settings.mapping).map_err(|error| (error, Vec::new()))?;
+        let settings = request.settings;
+        let identity = Identity::of(object, settings).map_err(|error| (error, Vec::new()))?;
         let evaluated = self
             .run_instance(settings, flight, object, eyes(settings, observer))
             .await
@@ -294,8 +334,11 @@ impl Engine {
             })?;
         if let Some(failure) = evaluated.failure() {
             // What it says of its parent counts all the same.
-            if let Some(printed) =
-                prepare::parent_status_of_failure(&evaluated.outcome.stdout, &identity.reference)
+            if !settings.subject.is_flight()
+                && let Some(printed) = prepare::parent_status_of_failure(
+                    &evaluated.outcome.stdout,
+                    &identity.reference,
+                )
             {
                 memory.printed = Some(printed);
             }
@@ -326,14 +369,18 @@ impl Engine {
             )
             .await
             .map_err(|error| (error, reads.clone()))?;
-        memory.printed = printed;
         memory.failure = None;
         memory.children.clone_from(&takeoff.children);
+        memory.printed = if settings.subject.is_flight() {
+            Some(children::inventory(&memory.children))
+        } else {
+            printed
+        };
         memory.reads = reads;
-        let verdict = children::summary(&memory.children);
+        let (verdict, unprotected) = verdict(request, memory).await;
         observer.commit(dependencies(settings, memory));
-        let disposition = settings
-            .drift_interval
+        let disposition = unprotected
+            .or(settings.drift_interval)
             .map_or(Disposition::Wait, Disposition::After);
         Ok(InstanceReport {
             takeoff,
@@ -349,17 +396,23 @@ impl Engine {
         object: &Value,
         observer: Arc<dyn Observer>,
     ) -> Result<Evaluated, EngineError> {
-        let identity = Identity::of(object, &settings.mapping)?;
+        let identity = Identity::of(object, settings)?;
+        let (stdin, args) = match &settings.subject {
+            Subject::Instance { object_path } => (input(object, object_path), &[][..]),
+            Subject::Flight { input, args, .. } => (input.clone(), &args[..]),
+        };
+        let uid = settings.subject.is_flight().then_some(identity.uid);
         let run = Run {
             flight,
             release: &identity.release,
             namespace: identity.home,
-            stdin: input(object, &settings.object_path),
-            args: &[],
+            stdin,
+            args,
             access: AccessPolicy {
                 enabled: settings.cluster_access,
-                owner: AccessOwner::new(identity.home, &identity.release),
+                owner: AccessOwner::new(identity.home, &identity.release).of_flight(uid),
                 matchers: settings.matchers.clone(),
+                confined: settings.subject.is_confined(),
             },
             bounds: settings.bounds.clone(),
             stderr: StderrSink::Tail,
@@ -382,9 +435,10 @@ impl Engine {
             object,
             known,
         } = *context;
-        let identity = Identity::of(object, &settings.mapping)?;
+        let identity = Identity::of(object, settings)?;
+        let is_flight = settings.subject.is_flight();
         let request = TakeoffRequest {
-            release: identity.release.clone(),
+            release: identity.record.clone(),
             namespace: identity.home.to_owned(),
             source_url: flight.url.clone(),
             source_checksum: flight.sha1.clone(),
@@ -392,7 +446,7 @@ impl Engine {
                 release: identity.release.clone(),
                 namespace: identity.home.to_owned(),
                 managed_by: names::MANAGED_BY_ATC.to_owned(),
-                instance_ref: Some(identity.reference.clone()),
+                instance_ref: (!is_flight).then(|| identity.reference.clone()),
                 owner: Some(OwnerReference {
                     api_version: settings.mapping.api_version(),
                     kind: settings.mapping.kind.clone(),
@@ -405,6 +459,7 @@ impl Engine {
                     .namespaced
                     .then(|| identity.namespace.to_owned()),
                 cross_namespace: !settings.mapping.namespaced,
+                confined: settings.subject.is_confined(),
             },
             force_conflicts: true,
             force_ownership: true,
@@ -469,7 +524,7 @@ impl Engine {
         let mut object = request.object.clone();
         observer.begin_look();
         let mut children = std::mem::take(&mut memory.children);
-        let judged = match Identity::of(request.object, &request.settings.mapping) {
+        let judged = match Identity::of(request.object, request.settings) {
             Ok(identity) => {
                 let sight = self.sight(identity.home, observer);
                 self.rejudge(&mut children, &sight).await
@@ -501,7 +556,14 @@ impl Engine {
                     return InstanceReport::of(ready, Disposition::Wait);
                 }
                 observer.commit(dependencies(request.settings, memory));
-                InstanceReport::of(children::summary(&memory.children), Disposition::Wait)
+                if request.settings.subject.is_flight() {
+                    memory.printed = Some(children::inventory(&memory.children));
+                }
+                let (ready, unprotected) = verdict(request, memory).await;
+                InstanceReport::of(
+                    ready,
+                    unprotected.map_or(Disposition::Wait, Disposition::After),
+                )
             }
         };
         if let Err(error) = self
@@ -512,6 +574,22 @@ impl Engine {
             report.failure.get_or_insert(error.chain());
         }
         report
+    }
+}
+
+/// How the children stand; and when to look again, where they are not protected yet.
+async fn verdict(
+    request: &InstanceRequest<'_>,
+    memory: &InstanceMemory,
+) -> (Ready, Option<Duration>) {
+    let ready = children::summary(&memory.children);
+    let Some(protection) = request.protection else {
+        return (ready, None);
+    };
+    match protection.protect(&memory.children).await {
+        Ok(()) => (ready, None),
+        Err(_) if !ready.status => (ready, Some(PROTECTION_PAUSE)),
+        Err(why) => (Ready::in_progress(why), Some(PROTECTION_PAUSE)),
     }
 }
 

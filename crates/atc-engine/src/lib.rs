@@ -3,6 +3,7 @@
 //! This crate never sees an HTTP server, a command line or a queue: it is called, and answers.
 
 pub mod children;
+pub mod convert;
 mod descent;
 pub mod disposition;
 mod drift;

@@ -20,6 +20,8 @@ pub struct MaydayRequest {
     pub namespace: String,
     /// Whether CRDs and Namespaces are deleted or let go of.
     pub prune: PruneOptions,
+    /// Whose the objects are, if their marks do not say the release's name and namespace.
+    pub owner: Option<Owner>,
     /// Uid of the custom resource that owns the children, if one does; its references are taken off what is let go of.
     pub owner_uid: Option<String>,
     /// Hold the release meanwhile, see [`TakeoffRequest::hold`](crate::TakeoffRequest::hold).
@@ -105,7 +107,8 @@ impl Engine {
             .cloned()
             .collect();
         let plan = plan::plan(Stages::default(), &previous, request.prune);
-        let us = Owner::new(&request.namespace, &request.release);
+        let named = || Owner::new(&request.namespace, &request.release);
+        let us = request.owner.clone().unwrap_or_else(named);
         let removed = self
             .carry_out(&plan, &us, request.owner_uid.as_deref())
             .await?;

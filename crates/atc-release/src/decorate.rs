@@ -6,6 +6,7 @@ use atc_api::{GroupKind, ResourceRef, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use crate::object::{Object, Stages};
+use crate::ownership::Owner;
 
 /// What the cluster knows of kinds: a snapshot of its discovery.
 pub trait Scopes {
@@ -36,6 +37,20 @@ pub struct Decoration {
     pub owner_namespace: Option<String>,
     /// Whether objects may lie outside the target namespace.
     pub cross_namespace: bool,
+    /// Whether only namespaced objects may be made, and none that gives rights: whoever wrote what is run has no rights
+    /// of the cluster's own.
+    pub confined: bool,
+}
+
+impl Decoration {
+    /// The release as the owner of what it makes.
+    pub fn identity(&self) -> Owner {
+        let flight = self.owner.as_ref().filter(|owner| {
+            owner.api_version.split_once('/').map(|(group, _)| group) == Some(names::GROUP)
+                && matches!(&*owner.kind, "Flight" | "ClusterFlight")
+        });
+        Owner::new(&self.namespace, &self.release).of_flight(flight.map(|owner| &*owner.uid))
+    }
 }
 
 /// Why objects can't become those of the release. Each message names all objects that are wrong.
@@ -55,10 +70,19 @@ pub enum DecorateError {
         /// Canonical names of the objects.
         objects: Vec<String>,
     },
+    /// Objects that a release with the rights of its namespace only may not make.
+    #[error(
+        "a Flight makes objects of its own namespace only, and none that gives rights; use a ClusterFlight or an Airway for {}",
+        listed(.0)
+    )]
+    Confined(Vec<String>),
     /// The same object twice, now that both have a namespace.
     #[error("the same object occurs twice: {}", listed(.0))]
     Duplicate(Vec<String>),
 }
+
+/// The group of Roles and RoleBindings.
+const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// At most this many objects are named in one message.
 const MAX_LISTED: usize = 20;
@@ -88,6 +112,7 @@ pub fn decorate(
     let from_output = kinds_of_crds(&stages);
     let mut unknown = BTreeSet::new();
     let mut outside = Vec::new();
+    let mut beyond = Vec::new();
     let mut seen = BTreeSet::new();
     let mut twice = BTreeSet::new();
     for object in stages.objects_mut() {
@@ -104,6 +129,9 @@ pub fn decorate(
             continue;
         };
         settle_namespace(object, namespaced, decoration);
+        if decoration.confined && (!namespaced || gives_rights(object)) {
+            beyond.push(object.canonical());
+        }
         if namespaced
             && !decoration.cross_namespace
             && object.namespace() != Some(&decoration.namespace)
@@ -124,6 +152,9 @@ pub fn decorate(
             namespace: decoration.namespace.clone(),
             objects: outside,
         });
+    }
+    if !beyond.is_empty() {
+        return Err(DecorateError::Confined(beyond));
     }
     if !twice.is_empty() {
         return Err(DecorateError::Duplicate(Vec::from_iter(twice)));
@@ -171,6 +202,19 @@ fn unserved(object: &Object, made: &MadeKinds) -> String {
         served.join(", ")
     };
     format!("{kind} of {version} ({object_name}; versions served by its definition: {served})")
+}
+
+/// Whether an object gives whoever prints it rights that it may not have: by a Role, or by an override, whose check at
+/// admission does not see who had it printed.
+fn gives_rights(object: &Object) -> bool {
+    let annotations = &object.metadata()["annotations"];
+    object.group_kind().group == RBAC
+        || [
+            names::ANNOTATION_OVERRIDE_FLIGHT,
+            names::ANNOTATION_OVERRIDE_MODE,
+        ]
+        .into_iter()
+        .any(|name| !annotations[name].is_null())
 }
 
 /// A namespaced object gets the target namespace unless it says another; a cluster-scoped one loses whatever it says, so

@@ -23,6 +23,7 @@ pub mod history;
 pub mod intent;
 pub mod managed_fields;
 pub mod object;
+pub mod owned_fields;
 pub mod ownership;
 pub mod plan;
 pub mod readiness;

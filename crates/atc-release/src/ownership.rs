@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use atc_api::flight::owning_flight;
 use atc_api::names;
 use serde_json::Value;
 
@@ -12,6 +13,9 @@ pub struct Owner {
     pub namespace: String,
     /// Its name, without a prefix.
     pub release: String,
+    /// Uid of the Flight or ClusterFlight that it belongs to. One of the command line may have the same name and
+    /// namespace and is another release.
+    pub flight: Option<String>,
 }
 
 impl Owner {
@@ -20,13 +24,25 @@ impl Owner {
         Self {
             namespace: namespace.into(),
             release: release.into(),
+            flight: None,
         }
+    }
+
+    /// The same of a Flight or ClusterFlight with this uid.
+    #[must_use]
+    pub fn of_flight(mut self, uid: Option<&str>) -> Self {
+        self.flight = uid.map(str::to_owned);
+        self
     }
 }
 
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.release)
+        write!(f, "{}/{}", self.namespace, self.release)?;
+        match &self.flight {
+            Some(_) => f.write_str(" of a Flight"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -53,13 +69,14 @@ pub enum OwnershipError {
     },
 }
 
-/// The owner that an object's `metadata` names: both annotations, else both labels of old. One alone names nobody.
+/// The owner that an object's `metadata` names: both annotations, else both labels of old. One alone names nobody. A
+/// Flight's is told from another of that name by the owner reference.
 pub fn owner_of(metadata: &Value) -> Option<Owner> {
     let text = |map: &str, key: &str| metadata[map][key].as_str().filter(|text| !text.is_empty());
     let pair = |map: &str, namespace: &str, release: &str| {
         Some(Owner::new(text(map, namespace)?, text(map, release)?))
     };
-    pair(
+    let named = pair(
         "annotations",
         names::ANNOTATION_NAMESPACE,
         names::ANNOTATION_RELEASE,
@@ -70,7 +87,8 @@ pub fn owner_of(metadata: &Value) -> Option<Owner> {
             names::LABEL_OLD_NAMESPACE,
             names::LABEL_OLD_RELEASE,
         )
-    })
+    });
+    named.map(|owner| owner.of_flight(owning_flight(metadata)))
 }
 
 /// Whether `us` may write an object.
@@ -152,6 +170,34 @@ mod tests {
             None,
         );
         check(&json!({ "annotations": "r", "labels": [] }), None);
+    }
+
+    #[test]
+    fn a_flights_is_not_that_of_a_release_with_its_name() {
+        let of = |kind: &str, uid: &str| {
+            let mut metadata = new("n", "r");
+            metadata["ownerReferences"] = json!([
+                { "apiVersion": "v1", "kind": "Flight", "uid": "foreign" },
+                { "apiVersion": "yoke.cd/v1alpha1", "kind": kind, "uid": uid },
+            ]);
+            metadata
+        };
+        let plain = Owner::new("n", "r");
+        let flight = plain.clone().of_flight(Some("u"));
+        for kind in ["Flight", "ClusterFlight"] {
+            assert!(may_prune(&of(kind, "u"), &flight) && !may_prune(&of(kind, "u"), &plain));
+            assert!(!may_prune(&of(kind, "other"), &flight));
+            let refused = may_take("o", Some(&of(kind, "u")), &plain, false).unwrap_err();
+            assert!(
+                refused
+                    .to_string()
+                    .contains("\"n/r of a Flight\", not by \"n/r\""),
+                "{refused}"
+            );
+        }
+        // An Airway's instance is none.
+        assert!(may_prune(&of("Airway", "u"), &plain) && !may_prune(&of("Airway", "u"), &flight));
+        assert!(!may_prune(&new("n", "r"), &flight));
     }
 
     #[test]

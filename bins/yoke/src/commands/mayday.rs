@@ -25,6 +25,7 @@ pub(super) async fn run(
             crds: args.remove_crds || args.remove_all,
             namespaces: args.remove_namespaces || args.remove_all,
         },
+        owner: None,
         owner_uid: None,
         remembered: Vec::new(),
         hold: Some(holder::request("mayday", interrupt)),

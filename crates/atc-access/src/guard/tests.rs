@@ -112,6 +112,7 @@ pub(crate) fn policy(matchers: &[&str]) -> AccessPolicy {
         enabled: true,
         owner: Owner::new("prod", "web"),
         matchers: matchers.iter().collect(),
+        confined: false,
     }
 }
 

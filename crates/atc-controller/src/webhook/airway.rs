@@ -7,9 +7,9 @@ use atc_engine::release::object::Object;
 use serde_json::Value;
 
 use super::review::{Decision, Request, is_internal};
-use crate::airway::{load, refuse_later};
 use crate::control::Control;
 use crate::crd;
+use crate::modules::{load, load_converter};
 
 /// Whether an Airway may be stored.
 pub(crate) async fn decide(control: &Control, request: &Request) -> Decision {
@@ -29,9 +29,9 @@ pub(crate) async fn decide(control: &Control, request: &Request) -> Decision {
 async fn check(control: &Control, object: &Value) -> Result<(), String> {
     let airway: Airway = serde_json::from_value(object.clone())
         .map_err(|error| format!("this Airway can't be read: {error}"))?;
-    refuse_later(&airway).map_err(|error| chain(&error))?;
     let template = Value::Object(airway.spec.template.to_spec());
-    let mut definition = crd::of_airway(&airway, &template).map_err(|error| chain(&error))?;
+    let mut definition =
+        crd::of_airway(&airway, &template, &control.service).map_err(|error| chain(&error))?;
     if let Some(metadata) = definition["metadata"].as_object_mut() {
         // Its uid is not known to be stored yet, and an owner that is not there is refused.
         metadata.remove("ownerReferences");
@@ -48,6 +48,9 @@ async fn check(control: &Control, object: &Value) -> Result<(), String> {
         .apply(&object, &options)
         .await
         .map_err(|error| chain(&error))?;
+    load_converter(control, &airway, true)
+        .await
+        .map_err(|error| format!("spec.wasmUrls.converter: {}", error.chain()))?;
     let loaded = load(control, &airway, true).await;
     loaded.map(drop).map_err(|error| error.chain())
 }

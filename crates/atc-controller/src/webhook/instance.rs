@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
-use atc_api::names;
-use atc_engine::instance::release_name;
+use atc_engine::convert;
+use atc_engine::error::chain;
 use atc_engine::release::cluster::LiveMeta;
+use tokio::time::Instant;
 
 use super::review::{Decision, Request, is_internal};
-use crate::bootstrap::INSTANCE_TIMEOUT;
+use crate::bootstrap::{FLIGHT_TIMEOUT, INSTANCE_TIMEOUT};
 use crate::control::Control;
+use crate::flights;
+use crate::kinds::{Kind, Setup};
+use crate::overrides::{self, Load};
+use crate::review::may_update_airway;
 
 /// A review ends so long before the API server gives up on us, so that a denial has our words.
 const MARGIN: Duration = Duration::from_millis(1_500);
@@ -17,6 +22,12 @@ const MARGIN: Duration = Duration::from_millis(1_500);
 pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -> Decision {
     let object = &request.object;
     let deleting = LiveMeta::of(object).is_deleting();
+    if !deleting && let Some(why) = convert::mark(object) {
+        // Stored like this it would lose what the other version has in fields of its own.
+        return Decision::invalid(format!(
+            "it can't be converted, so it can't be changed, only deleted: {why}"
+        ));
+    }
     if object.is_null()
         || deleting
         || (request.operation == "UPDATE" && is_internal(&request.old_object, object))
@@ -33,23 +44,65 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
     else {
         return not_served(airway);
     };
-    if let Some(name) = overridden(request) {
-        return Decision::invalid(format!(
-            "annotation \"{name}\" is not part of this version; it is refused rather than passed over"
-        ));
+    if !flights::is_kind(airway)
+        && let Some(annotation) = overrides::changed(&request.old_object, object)
+        && let Some(refusal) = may_override(control, airway, annotation, request).await
+    {
+        return refusal;
     }
     if setup.skip_admission {
         return Decision::Allow;
     }
-    let flight = match &setup.flight {
+    if object["apiVersion"] != setup.settings.mapping.api_version() {
+        // The webhook's configuration still has the version from before.
+        return Decision::unavailable(format!(
+            "Airway \"{airway}\" is changing its version; try again in a moment"
+        ));
+    }
+    judge(control, airway, &kind, &setup, request).await
+}
+
+/// What the flight and the API server say of it.
+async fn judge(
+    control: &Control,
+    airway: &str,
+    kind: &Kind,
+    setup: &Setup,
+    request: &Request,
+) -> Decision {
+    let timeout = if flights::is_kind(airway) {
+        FLIGHT_TIMEOUT
+    } else {
+        INSTANCE_TIMEOUT
+    };
+    let limit = Duration::from_secs(u64::from(timeout)).saturating_sub(MARGIN);
+    let deadline = Instant::now() + limit + MARGIN / 2;
+    let (old, object) = (&request.old_object, &request.object);
+    let is_named_now = overrides::changed(old, object).is_some()
+        || old["spec"]["wasmUrl"] != object["spec"]["wasmUrl"];
+    // What a URL holds is asked for anew when it is set: it may be something else by now.
+    let load = if is_named_now {
+        Load::Fresh
+    } else {
+        Load::Cached
+    };
+    let loading = overrides::served(control, setup, object, load);
+    let Ok(served) = tokio::time::timeout_at(deadline, loading).await else {
+        return Decision::unavailable(format!(
+            "the flight could not be had within {} s; try again in a moment",
+            limit.as_secs_f64()
+        ));
+    };
+    let flight = match served.flight {
         Ok(flight) => flight,
+        Err(why) if served.overridden => return Decision::invalid(why),
         Err(why) => {
             return Decision::unavailable(format!(
                 "the flight of Airway \"{airway}\" can't be had: {why}"
             ));
         }
     };
-    let mut settings = setup.settings.clone();
+    let mut settings = served.settings.into_owned();
     // An object that is created has a name here, but not always its namespace in its metadata.
     let mut object = object.clone();
     if settings.mapping.namespaced
@@ -58,7 +111,6 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
     {
         object["metadata"]["namespace"] = request.namespace.clone().into();
     }
-    let limit = Duration::from_secs(u64::from(INSTANCE_TIMEOUT)).saturating_sub(MARGIN);
     if settings.bounds.time.is_none_or(|time| time > limit) {
         settings.bounds.time = Some(limit);
     }
@@ -70,13 +122,12 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
     let observer = HubView { control };
     let review = control
         .engine
-        .review(&settings, flight, &object, &mut memory, &observer);
-    match tokio::time::timeout(limit + MARGIN / 2, review).await {
+        .review(&settings, &flight, &object, &mut memory, &observer);
+    match tokio::time::timeout_at(deadline, review).await {
         Ok(Ok(())) => Decision::Allow,
         Ok(Err(error)) => Decision::invalid(error.chain()),
         Err(_) => Decision::invalid(format!(
-            "release \"{}\" could not be checked within {} s",
-            release_name(&settings.mapping, live.namespace(), live.name()),
+            "{reference} could not be checked within {} s",
             limit.as_secs_f64()
         )),
     }
@@ -84,27 +135,34 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
 
 /// Nothing is known of the Airway.
 pub(super) fn not_served(airway: &str) -> Decision {
-    Decision::unavailable(format!(
-        "Airway \"{airway}\" is not served yet; try again in a moment"
-    ))
+    let what = if flights::is_kind(airway) {
+        format!("{airway}s are")
+    } else {
+        format!("Airway \"{airway}\" is")
+    };
+    Decision::unavailable(format!("{what} not served yet; try again in a moment"))
 }
 
-/// An override annotation that this write sets or changes.
-fn overridden(request: &Request) -> Option<&'static str> {
-    let value = |object: &serde_json::Value, name: &str| {
-        object["metadata"]["annotations"][name]
-            .as_str()
-            .map(str::to_owned)
-    };
-    [
-        names::ANNOTATION_OVERRIDE_FLIGHT,
-        names::ANNOTATION_OVERRIDE_MODE,
-    ]
-    .into_iter()
-    .find(|name| {
-        let now = value(&request.object, name);
-        now.is_some() && now != value(&request.old_object, name)
-    })
+/// Why whoever writes may not override: whoever may change the Airway may do so for one instance, and nobody else.
+async fn may_override(
+    control: &Control,
+    airway: &str,
+    annotation: &str,
+    request: &Request,
+) -> Option<Decision> {
+    let client = control.engine.cluster().client().clone();
+    let user = &request.user_info;
+    match may_update_airway(client, user, airway).await {
+        Ok(true) => None,
+        Ok(false) => Some(Decision::forbidden(format!(
+            "user \"{}\" may not change annotation \"{annotation}\": it takes the right to update airways.yoke.cd \"{airway}\"",
+            user.username.as_deref().unwrap_or_default()
+        ))),
+        Err(error) => Some(Decision::unavailable(format!(
+            "can't tell whether annotation \"{annotation}\" may be changed: {}",
+            chain(&error)
+        ))),
+    }
 }
 
 /// Admission sees what the watches show, and touches nothing there.

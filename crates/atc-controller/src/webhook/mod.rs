@@ -11,21 +11,26 @@ use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post};
 
 use crate::control::Control;
+use crate::flights;
 
 pub(crate) mod airway;
+pub(crate) mod convert;
 pub(crate) mod instance;
+pub(crate) mod resource;
 pub(crate) mod review;
 mod scale;
 mod tls;
 
-use atc_engine::release::cluster::LiveMeta;
-use review::{Decision, Review, is_internal};
+use review::{Decision, Review};
 pub use tls::TlsFiles;
 use tls::TlsSet;
 
 /// Bytes of a request: an AdmissionReview holds two objects of the store's limit (1.5 MiB each in etcd, more as JSON),
 /// about 6 MiB at most.
 const BODY_MAX: usize = 7 << 20;
+/// Bytes of a conversion: a page of a list, 500 objects of 64 KiB each. A longer list of larger objects can be asked for
+/// in smaller pages.
+const CONVERSION_MAX: usize = 32 << 20;
 /// Running requests may take so long to end when the process stops.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -36,8 +41,13 @@ fn router(control: Arc<Control>) -> Router {
         .route("/ready", get(ready))
         .route("/validations/airways.yoke.cd", post(review_airway))
         .route("/validations/flights.yoke.cd", post(review_flight))
+        .route("/validations/resources", post(review_resource))
         .route("/validations/{airway}", post(review_instance))
         .layer(DefaultBodyLimit::max(BODY_MAX))
+        .route(
+            "/crdconvert/{airway}",
+            post(convert_instances).layer(DefaultBodyLimit::max(CONVERSION_MAX)),
+        )
         .with_state(control)
 }
 
@@ -56,16 +66,15 @@ async fn review_airway(
     answer(&review, &decision)
 }
 
-/// What is stored from before may be let go; nothing new is taken.
-async fn review_flight(Json(review): Json<Review>) -> Response {
-    let request = &review.request;
-    let leaving = LiveMeta::of(&request.object).is_deleting();
-    let decision = if leaving || is_internal(&request.old_object, &request.object) {
-        Decision::Allow
+async fn review_flight(
+    State(control): State<Arc<Control>>,
+    Json(review): Json<Review>,
+) -> Response {
+    let kind = review.request.object["kind"].as_str().unwrap_or_default();
+    let decision = if flights::is_kind(kind) {
+        instance::decide(&control, kind, &review.request).await
     } else {
-        Decision::invalid(
-            "Flight and ClusterFlight are not part of this version of the Air Traffic Controller; use an Airway",
-        )
+        Decision::invalid("the object to review is neither a Flight nor a ClusterFlight")
     };
     answer(&review, &decision)
 }
@@ -82,6 +91,25 @@ async fn review_instance(
         instance::decide(&control, &name, request).await
     };
     answer(&review, &decision)
+}
+
+async fn review_resource(
+    State(control): State<Arc<Control>>,
+    Json(review): Json<Review>,
+) -> Response {
+    let decision = resource::decide(&control, &review.request).await;
+    answer(&review, &decision)
+}
+
+async fn convert_instances(
+    State(control): State<Arc<Control>>,
+    Path(name): Path<String>,
+    Json(review): Json<serde_json::Value>,
+) -> Response {
+    match convert::answer(&control, &name, &review).await {
+        Ok(answer) => Json(answer).into_response(),
+        Err(error) => (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
+    }
 }
 
 fn answer(review: &Review, decision: &Decision) -> Response {

@@ -1,5 +1,6 @@
 //! Admission reviews on the wire: the parts of a request that we decide by, and the answer.
 
+use k8s_openapi::api::authentication::v1::UserInfo;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ pub(crate) struct Review {
 pub(crate) struct Request {
     /// Goes back with the answer.
     pub(crate) uid: String,
-    /// `CREATE`, `UPDATE`.
+    /// `CREATE`, `UPDATE`, `DELETE`.
     pub(crate) operation: String,
     /// The object to be stored.
     #[serde(default)]
@@ -33,17 +34,27 @@ pub(crate) struct Request {
     /// The resource of the rule that asked.
     #[serde(default)]
     pub(crate) resource: Resource,
-    /// The part of it that is written: `scale`; empty for the object itself.
+    /// The part of it that is written: `status`, `scale`; empty for the object itself.
     #[serde(default)]
     pub(crate) sub_resource: String,
+    /// The options of the write, `fieldManager` for one.
+    #[serde(default)]
+    pub(crate) options: Value,
+    /// Who asks.
+    #[serde(default)]
+    pub(crate) user_info: UserInfo,
 }
 
 /// A resource as a request names it.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Resource {
+    /// Empty for core.
+    pub(crate) group: String,
     /// `v1`.
     pub(crate) version: String,
+    /// The plural.
+    pub(crate) resource: String,
 }
 
 /// Yes, or no with words for whoever asked.
@@ -65,6 +76,14 @@ impl Decision {
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::Deny {
             code: 422,
+            message: message.into(),
+        }
+    }
+
+    /// Whoever asks may not do that.
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::Deny {
+            code: 403,
             message: message.into(),
         }
     }

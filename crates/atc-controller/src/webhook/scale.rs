@@ -53,6 +53,8 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
         name: request.name.clone(),
         resource: Resource::default(),
         sub_resource: String::new(),
+        options: Value::Null,
+        user_info: request.user_info.clone(),
     };
     instance::decide(control, airway, &edit).await
 }

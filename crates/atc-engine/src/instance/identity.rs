@@ -2,8 +2,10 @@
 
 use atc_api::ResourceRef;
 use atc_release::cluster::Mapping;
+use atc_release::ownership::Owner;
 use serde_json::Value;
 
+use super::{InstanceSettings, Subject};
 use crate::error::EngineError;
 
 /// The names of an instance.
@@ -12,25 +14,46 @@ pub(super) struct Identity<'a> {
     pub(super) namespace: &'a str,
     pub(super) uid: &'a str,
     pub(super) reference: ResourceRef,
+    /// The release's name, as the flight and the marks of its objects have it.
     pub(super) release: String,
+    /// The same as its record has it.
+    pub(super) record: String,
     /// Where its record lives: its own namespace, `default` for cluster scope.
     pub(super) home: &'a str,
 }
 
 impl<'a> Identity<'a> {
-    pub(super) fn of(object: &'a Value, mapping: &Mapping) -> Result<Self, EngineError> {
+    pub(super) fn of(object: &'a Value, settings: &InstanceSettings) -> Result<Self, EngineError> {
+        let mapping = &settings.mapping;
         let text = |key: &'static str| object.pointer(key).and_then(Value::as_str);
         let name = text("/metadata/name").ok_or(EngineError::Incomplete("metadata.name"))?;
         let uid = text("/metadata/uid").ok_or(EngineError::Incomplete("metadata.uid"))?;
         let namespace = text("/metadata/namespace").unwrap_or_default();
+        let reference = mapping.reference(namespace, name);
+        let (release, record) = match &settings.subject {
+            Subject::Instance { .. } => {
+                let release = release_name(mapping, namespace, name);
+                (release.clone(), release)
+            }
+            Subject::Flight { .. } => (name.to_owned(), reference.to_string()),
+        };
         Ok(Self {
             name,
             namespace,
             uid,
-            reference: mapping.reference(namespace, name),
-            release: release_name(mapping, namespace, name),
+            reference,
+            release,
+            record,
             home: home_of(namespace),
         })
+    }
+}
+
+impl Identity<'_> {
+    /// Whose the objects of the release are.
+    pub(super) fn owner(&self, settings: &InstanceSettings) -> Owner {
+        let uid = settings.subject.is_flight().then_some(self.uid);
+        Owner::new(self.home, &self.release).of_flight(uid)
     }
 }
 

@@ -8,7 +8,7 @@ use atc_release::cluster::{
     Applied, ApplyOptions, ClusterError, ErrorKind, Expect, LiveMeta, Preview,
 };
 use atc_release::object::{Object, Stages};
-use atc_release::ownership::{self, Owner};
+use atc_release::ownership;
 
 use super::apply::pick;
 use super::record::is_covered;
@@ -28,7 +28,7 @@ impl Engine {
         request: &TakeoffRequest,
         stages: &Stages,
     ) -> Result<HashMap<ResourceRef, Expect>, EngineError> {
-        let us = Owner::new(&request.namespace, &request.release);
+        let us = request.decoration.identity();
         let objects: Vec<&Object> = stages.objects().collect();
         let found = self.cluster().metadata_of(&objects).await;
         let mut expectations = HashMap::new();

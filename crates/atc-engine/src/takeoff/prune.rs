@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use atc_api::ResourceRef;
 use atc_release::object::Stages;
-use atc_release::ownership::Owner;
 use atc_release::plan::{self, Plan};
 
 use super::{Report, TakeoffRequest};
@@ -37,7 +36,7 @@ impl Engine {
         observer.progress(Progress::Removing {
             objects: plan.prune.iter().map(Vec::len).sum(),
         });
-        let us = Owner::new(&request.namespace, &request.release);
+        let us = request.decoration.identity();
         let owner_uid = request
             .decoration
             .owner

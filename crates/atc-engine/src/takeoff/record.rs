@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use atc_api::ResourceRef;
 use atc_release::history::{self, Head, NEVER_ACTIVE, Revision};
 use atc_release::object::{Object, Stages};
-use atc_release::ownership::Owner;
 use atc_release::plan;
 use jiff::{SignedDuration, Timestamp};
 
@@ -137,7 +136,7 @@ impl Engine {
             .iter()
             .map(|revision| revision.head.clone())
             .collect();
-        let us = Owner::new(&request.namespace, &request.release);
+        let us = request.decoration.identity();
         let owner_uid = request
             .decoration
             .owner

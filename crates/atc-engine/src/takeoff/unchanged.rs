@@ -64,7 +64,7 @@ impl Engine {
             .map(|revision| revision.stages)
             .collect();
         let plan = plan::plan(stages.clone(), &previous, request.prune);
-        let us = Owner::new(&request.namespace, &request.release);
+        let us = request.decoration.identity();
         let looks = plan
             .prune
             .iter()

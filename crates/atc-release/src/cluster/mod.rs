@@ -37,6 +37,7 @@ pub mod judge;
 pub mod lock;
 pub mod mapping;
 pub mod preview;
+mod probe;
 pub mod prune;
 pub mod read;
 pub mod refusal;

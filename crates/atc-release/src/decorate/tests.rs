@@ -326,3 +326,29 @@ fn owners() {
         &json!([kept, references[0]]),
     );
 }
+
+#[test]
+fn who_is_confined_makes_nothing_cluster_scoped_and_nothing_that_gives_rights() {
+    let confined = Decoration {
+        confined: true,
+        ..decoration()
+    };
+    let all = |_: &str, kind: &str| Some(kind != "Namespace");
+    let made = |value: Value| decorate(stages(&[value]), &confined, &all);
+    assert!(made(cm(&json!({ "name": "a" }))).is_ok());
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let overriding =
+        json!({ "name": "a", "annotations": { "overrides.yoke.cd/flight": "http://x/y" } });
+    for beyond in [
+        object(rbac, "Role", &json!({ "name": "a" })),
+        object(rbac, "RoleBinding", &json!({ "name": "a" })),
+        object("v1", "Namespace", &json!({ "name": "a" })),
+        cm(&overriding),
+    ] {
+        let words = made(beyond).unwrap_err().to_string();
+        assert!(
+            words.contains("own namespace only") && words.contains("/a"),
+            "{words}"
+        );
+    }
+}

@@ -71,6 +71,7 @@ pub(super) async fn run(
             enabled: args.cluster_access,
             owner: Owner::new(namespace, &args.release),
             matchers: Matchers::from_flags(&args.resource_access),
+            confined: false,
         },
         bounds: bounds(args),
         stderr: stderr.sink(),
