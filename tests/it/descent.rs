@@ -26,10 +26,8 @@ async fn a_descent_restores_prunes_and_makes_no_revision() {
         .await;
     cli.fails(&["descent", "r", "2"], "", &["active one already"])
         .await;
-    for revision in ["0", "3"] {
-        cli.fails(&["descent", "r", revision], "", &["no revision", "1 to 2"])
-            .await;
-    }
+    cli.fails(&["descent", "r", "3"], "", &["no revision", "1 to 2"])
+        .await;
     assert!(cli.intents().await.is_empty());
     // What a revision has is put right, whoever took it away.
     cli.world.delete(&cli.world.core("configmaps", "a")).await;

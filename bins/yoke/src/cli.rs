@@ -225,7 +225,7 @@ pub(crate) struct Descent {
     #[arg(value_name = "RELEASE")]
     pub(crate) release: String,
     /// Number of the revision, as blackbox lists it
-    #[arg(value_name = "REVISION")]
+    #[arg(value_name = "REVISION", value_parser = revision)]
     pub(crate) revision: usize,
     /// Namespace of the release. Default: that of the kubeconfig's context, else `default`
     #[arg(long, value_name = "NAMESPACE")]
@@ -282,6 +282,16 @@ pub(crate) struct Mayday {
     /// Delete Namespaces of the release too, and all that is in them
     #[arg(long)]
     pub(crate) remove_namespaces: bool,
+}
+
+/// The id of a revision.
+pub(crate) fn revision(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(id @ 1..) => Ok(id),
+        _ => Err(format!(
+            "\"{text}\" is no id of a revision: ids are whole numbers from 1"
+        )),
+    }
 }
 
 /// A path; the empty one, which scripts give for "none", is one too.

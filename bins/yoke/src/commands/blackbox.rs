@@ -8,7 +8,7 @@ use atc_engine::release::cluster::{Cluster, Found};
 use atc_engine::release::drift;
 use atc_engine::release::history::{self, Head, Revision};
 
-use crate::cli::{Blackbox, Data, Format, Global, given};
+use crate::cli::{self, Blackbox, Data, Format, Global, given};
 use crate::connect::{self, Need};
 use crate::render::Hinted;
 use crate::{output, render};
@@ -86,10 +86,7 @@ impl Wanted {
 
 /// The id of a revision.
 fn number(text: &str) -> anyhow::Result<usize> {
-    match text.parse() {
-        Ok(id @ 1..) => Ok(id),
-        _ => bail!("\"{text}\" is no id of a revision: ids are whole numbers from 1"),
-    }
+    cli::revision(text).map_err(anyhow::Error::msg)
 }
 
 /// The revisions of the release, in the order of their ids.

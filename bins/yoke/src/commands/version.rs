@@ -17,16 +17,17 @@ pub(crate) async fn run(args: &Version) -> anyhow::Result<()> {
         Format::Json => Data::Json,
         Format::Yaml => Data::Yaml,
     };
-    let rows = rows().map(|(name, version)| (name.to_owned(), version.into()));
+    let rows = rows().map(|(_, key, version)| (key.to_owned(), version.into()));
     output::write_data(&Value::Object(rows.into_iter().collect()), data).await
 }
 
-fn rows() -> [(&'static str, &'static str); 4] {
+/// Name in the table, key in JSON and YAML, version.
+fn rows() -> [(&'static str, &'static str, &'static str); 4] {
     [
-        ("yoke", env!("CARGO_PKG_VERSION")),
-        ("seen by flights", names::HOST_VERSION),
-        ("wasmtime", WASMTIME),
-        ("kube", KUBE),
+        ("yoke", "yoke", env!("CARGO_PKG_VERSION")),
+        ("seen by flights", "seenByFlights", names::HOST_VERSION),
+        ("wasmtime", "wasmtime", WASMTIME),
+        ("kube", "kube", KUBE),
     ]
 }
 
@@ -34,12 +35,12 @@ fn table() -> String {
     let rows = rows();
     let width = rows
         .iter()
-        .map(|(name, _)| name.len())
+        .map(|(name, ..)| name.len())
         .max()
         .unwrap_or_default();
     let lines = rows
         .iter()
-        .map(|(name, version)| format!("{name:width$}  {version}"));
+        .map(|(name, _, version)| format!("{name:width$}  {version}"));
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 

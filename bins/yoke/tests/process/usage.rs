@@ -182,6 +182,7 @@ fn versions() {
     let json: serde_json::Value =
         serde_json::from_str(&home.yoke(&["version", "-o", "json"]).ok()).expect("json");
     assert_eq!(json["yoke"], env!("CARGO_PKG_VERSION"));
+    assert!(json["seenByFlights"].is_string(), "{json}");
     let yaml = home.yoke(&["version", "-output=yaml"]).ok();
     assert!(
         yaml.starts_with(&format!("yoke: \"{}\"\n", env!("CARGO_PKG_VERSION"))),
