@@ -66,7 +66,7 @@ async fn what_fits_its_own_definition_lands_and_follows_it() {
     let dry = cli.ok(&["takeoff", "-dry", "r"], &output).await;
     for words in [
         "Fitting.made.dev:one",
-        "not exist yet",
+        "not served yet",
         "not checked: its rules in CEL",
         "1 of 2",
     ] {

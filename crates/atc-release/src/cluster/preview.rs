@@ -87,7 +87,7 @@ impl Cluster {
         let kind = object.group_kind();
         match answer {
             Err(error) if error.kind() == ErrorKind::NoSuchKind => {
-                judgement.told(object, &format!("its kind {kind} does not exist yet"))
+                judgement.told(object, &format!("its kind {kind} is not served yet"))
             }
             Ok(applied) if fits => Preview::Accepted(applied),
             Ok(_) if self.redefines(definition, options).await => judgement.told(object, ""),
