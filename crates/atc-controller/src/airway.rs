@@ -8,7 +8,7 @@ use std::time::Duration;
 use atc_api::{Airway, names};
 use atc_engine::access::Matchers;
 use atc_engine::disposition::Disposition;
-use atc_engine::error::chain;
+use atc_engine::error::{EngineError, chain};
 use atc_engine::flight::Bounds;
 use atc_engine::instance::{InstanceSettings, Subject};
 use atc_engine::release::cluster::{

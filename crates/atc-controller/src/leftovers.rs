@@ -163,6 +163,7 @@ async fn try_remove(
             release: release.clone(),
             namespace: home.to_owned(),
             prune: setup.settings.prune,
+            owner: None,
             owner_uid: marks.owner_uid,
             hold: None,
             remembered: Vec::new(),

@@ -214,6 +214,7 @@ impl Release {
             release: self.request.release.clone(),
             namespace: self.request.namespace.clone(),
             prune: self.request.prune,
+            owner: Some(self.request.decoration.identity()),
             owner_uid: self
                 .request
                 .decoration

@@ -8,7 +8,7 @@ use atc_release::cluster::{
     Applied, ApplyOptions, ClusterError, ErrorKind, Expect, LiveMeta, Preview,
 };
 use atc_release::object::{Object, Stages};
-use atc_release::ownership;
+use atc_release::ownership::{self, Owner};
 
 use super::apply::pick;
 use super::record::is_covered;
