@@ -319,36 +319,6 @@ async fn what_is_no_airway_is_refused_with_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn flights_are_refused_with_clear_words() {
-    let world = World::new().await;
-    let flight = json!({ "apiVersion": "yoke.cd/v1alpha1", "metadata": { "name": "f" }, "spec": { "wasmUrl": puppet() } });
-    for (path, kind) in [
-        (
-            format!("/apis/yoke.cd/v1alpha1/namespaces/{}/flights", world.ns),
-            "Flight",
-        ),
-        (
-            "/apis/yoke.cd/v1alpha1/clusterflights".to_owned(),
-            "ClusterFlight",
-        ),
-    ] {
-        let mut body = flight.clone();
-        body["kind"] = kind.into();
-        let error = world
-            .cluster
-            .api
-            .post(&path, &body)
-            .await
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("flights.yoke.cd") && error.contains("not part of this version"),
-            "{error}"
-        );
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_refused_change_is_shown_and_does_no_harm_r27() {
     let world = World::new().await;
     let kind = world.kind(AirwayBuilder::new("Stored", &puppet())).await;

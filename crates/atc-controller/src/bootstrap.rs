@@ -177,7 +177,7 @@ impl WebhookService {
             conditions.push(json!({
                 "name": "not-a-mere-status",
                 "expression": format!(
-                    "request.subResource != 'status' || \
+                    "!has(request.subResource) || request.subResource != 'status' || \
                      (has(object.metadata.annotations) && '{mark}' in object.metadata.annotations)"
                 ),
             }));

@@ -158,7 +158,11 @@ fn as_takeoff(request: &DescentRequest) -> TakeoffRequest {
         namespace: request.namespace.clone(),
         source_url: String::new(),
         source_checksum: String::new(),
-        decoration: Decoration::default(),
+        decoration: Decoration {
+            release: request.release.clone(),
+            namespace: request.namespace.clone(),
+            ..Decoration::default()
+        },
         force_conflicts: false,
         force_ownership: false,
         dry_run: DryRun::First,
