@@ -186,7 +186,7 @@ async fn immutable_fields_are_named_before_any_write_r73_r75() {
     for force in [&["takeoff", "r"][..], &["takeoff", "-force-conflicts", "r"]] {
         let words = [
             "statefulset/s",
-            "spec: ",
+            "spec.serviceName",
             "job/j",
             "spec.template: ",
             "immutable",

@@ -46,7 +46,7 @@ async fn what_was_applied_stays_and_all_else_may_change_w2_w8() {
             ".spec.replicas",
         ),
         (&map, json!({ "data": { "k": "w" } }), ".data.k"),
-        (&map, json!({ "data": null }), ".data.k"),
+        (&map, json!({ "data": null }), ".data"),
         (
             &map,
             json!({ "metadata": { "annotations": { "instance.atc.yoke.cd/release": "x" } } }),
@@ -55,7 +55,7 @@ async fn what_was_applied_stays_and_all_else_may_change_w2_w8() {
         (
             &map,
             json!({ "metadata": { "labels": { "app.kubernetes.io/managed-by": null } } }),
-            "managed-by",
+            ".metadata.labels",
         ),
         (
             &map,

@@ -75,7 +75,9 @@ fn compare(
                 changed,
             );
         } else if let Some(entry) = key.strip_prefix("k:") {
-            path.push_str(&format!("[{entry}]"));
+            path.push('[');
+            path.push_str(entry);
+            path.push(']');
             compare(
                 fields,
                 old.and_then(|old| by_key(old, entry)),

@@ -55,9 +55,9 @@ pub enum OwnershipError {
         /// Canonical name.
         object: String,
         /// Who has it.
-        owner: Owner,
+        owner: Box<Owner>,
         /// Who wants it.
-        us: Owner,
+        us: Box<Owner>,
     },
     /// It exists, and no release has it.
     #[error("\"{object}\" exists already and is owned by no release, so \"{us}\" does not take it")]
@@ -108,8 +108,8 @@ pub fn may_take(
         Some(owner) if owner == *us => Ok(()),
         Some(owner) => Err(OwnershipError::Other {
             object: object.to_owned(),
-            owner,
-            us: us.clone(),
+            owner: Box::new(owner),
+            us: Box::new(us.clone()),
         }),
         None => Err(OwnershipError::Nobody {
             object: object.to_owned(),

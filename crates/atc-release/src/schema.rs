@@ -146,7 +146,9 @@ fn field(pointer: &str) -> String {
     for part in pointer.split('/').skip(1) {
         let part = part.replace("~1", "/").replace("~0", "~");
         if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
-            path.push_str(&format!("[{part}]"));
+            path.push('[');
+            path.push_str(&part);
+            path.push(']');
         } else {
             if !path.is_empty() {
                 path.push('.');

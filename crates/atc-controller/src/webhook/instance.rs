@@ -97,7 +97,8 @@ async fn judge(
         Ok(flight) => flight,
         Err(why) if served.overridden => return Decision::invalid(why),
         Err(why) => {
-            return Decision::unavailable(format!(
+            // Not 503, which clients try again by themselves: it may take until somebody mends it.
+            return Decision::invalid(format!(
                 "the flight of Airway \"{airway}\" can't be had: {why}"
             ));
         }

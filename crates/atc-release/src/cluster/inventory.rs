@@ -35,12 +35,29 @@ pub(super) type Place<'a> = (&'a str, &'a str, &'a str);
 /// What lists told of the places where many objects were asked for.
 pub(super) struct Lists<'a>(HashMap<Place<'a>, Listed>);
 
+/// What a list told of one object.
+pub(super) enum Told {
+    Absent,
+    There(LiveMeta),
+}
+
+impl Told {
+    pub(super) fn live(self) -> Option<LiveMeta> {
+        match self {
+            Self::Absent => None,
+            Self::There(live) => Some(live),
+        }
+    }
+}
+
 impl Lists<'_> {
-    /// An object as it lives, the inner `None` if it does not; the outer one if no list told.
-    pub(super) fn look(&self, place: &Place<'_>, name: &str) -> Option<Option<LiveMeta>> {
+    /// An object as it lives; `None` if no list told.
+    pub(super) fn look(&self, place: &Place<'_>, name: &str) -> Option<Told> {
         let list = self.0.get(place)?;
-        let found = list.found.get(name);
-        (found.is_some() || list.complete).then(|| found.cloned())
+        match list.found.get(name) {
+            Some(live) => Some(Told::There(live.clone())),
+            None => list.complete.then_some(Told::Absent),
+        }
     }
 }
 
@@ -73,7 +90,7 @@ impl Cluster {
         let looks = objects.iter().map(|object| {
             async move {
                 match lists.look(&place(object), object.name()) {
-                    Some(told) => Ok(told),
+                    Some(told) => Ok(told.live()),
                     None => self.metadata_or_none(object).await,
                 }
             }

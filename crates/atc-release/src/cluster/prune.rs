@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::FutureExt;
 
 use super::delete::{Deleted, Orphaned, Propagation};
-use super::inventory::Place;
+use super::inventory::{Place, Told};
 use super::mapping::Mapping;
 use super::read::LiveMeta;
 use super::wait::Going;
@@ -118,7 +118,7 @@ impl Cluster {
         self.orphan(&mapping, namespace, name, us, owner_uid).await
     }
 
-    async fn remove(&self, item: &PruneItem, us: &Owner, told: Option<Option<LiveMeta>>) -> Fate {
+    async fn remove(&self, item: &PruneItem, us: &Owner, told: Option<Told>) -> Fate {
         match self.try_remove(item, us, told).await {
             Ok(fate) => fate,
             Err(error) if error.kind() == ErrorKind::NoSuchKind => Fate::Gone,
@@ -131,14 +131,14 @@ impl Cluster {
         &self,
         item: &PruneItem,
         us: &Owner,
-        mut told: Option<Option<LiveMeta>>,
+        mut told: Option<Told>,
     ) -> Result<Fate, ClusterError> {
         let mapping = self.recorded_mapping(item).await?;
         let (namespace, name) = (item.target.namespace.as_str(), item.target.name.as_str());
         let mut tries = 1;
         loop {
             let look = match told.take() {
-                Some(told) => told,
+                Some(told) => told.live(),
                 None => self.metadata(&mapping, namespace, name).await?,
             };
             let Some(live) = look else {

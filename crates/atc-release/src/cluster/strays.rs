@@ -47,7 +47,8 @@ struct Version {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Resource {
-    resource: String,
+    #[serde(rename = "resource")]
+    plural: String,
     response_kind: Option<Kind>,
     scope: String,
     #[serde(default)]
@@ -129,7 +130,7 @@ fn without_namespace(groups: Groups) -> Vec<Mapping> {
                         group: group.metadata.name.clone(),
                         version: version.version.clone(),
                         kind: kind.kind.clone(),
-                        plural: resource.resource,
+                        plural: resource.plural,
                         namespaced: false,
                     });
                 }

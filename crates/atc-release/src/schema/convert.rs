@@ -1,5 +1,7 @@
 //! A structural OpenAPI v3 schema → the JSON schema (draft 4) that says the same.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 /// Keywords that mean the same in both.
@@ -29,23 +31,38 @@ const OF_ALL: [&str; 3] = ["apiVersion", "kind", "metadata"];
 #[derive(Debug, Default)]
 pub(super) struct Converted {
     pub(super) schema: Value,
-    rules: bool,
-    formats: bool,
-    patterns: bool,
-    keys: bool,
+    left: BTreeSet<Left>,
+}
+
+/// What a converted schema does not check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Left {
+    Rules,
+    Formats,
+    Patterns,
+    Keys,
+}
+
+impl Left {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Rules => "its rules in CEL (x-kubernetes-validations)",
+            Self::Formats => "formats",
+            Self::Patterns => "patterns that are no regular expressions",
+            Self::Keys => "whether keys of lists are unique",
+        }
+    }
 }
 
 impl Converted {
     pub(super) fn unchecked(&self) -> Vec<&'static str> {
-        [
-            (self.rules, "its rules in CEL (x-kubernetes-validations)"),
-            (self.formats, "formats"),
-            (self.patterns, "patterns that are no regular expressions"),
-            (self.keys, "whether keys of lists are unique"),
-        ]
-        .into_iter()
-        .filter_map(|(left, words)| left.then_some(words))
-        .collect()
+        self.left.iter().map(|left| left.words()).collect()
+    }
+
+    fn leaves(&mut self, left: Left, out: bool) {
+        if out {
+            self.left.insert(left);
+        }
     }
 }
 
@@ -99,13 +116,13 @@ impl Converted {
             result.insert("enum".to_owned(), Value::Array(values));
         }
         self.pattern(schema, &mut result);
-        self.rules |= schema.contains_key("x-kubernetes-validations");
-        self.formats |= schema.contains_key("format");
+        self.leaves(Left::Rules, schema.contains_key("x-kubernetes-validations"));
+        self.leaves(Left::Formats, schema.contains_key("format"));
         match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
             Some("set") => {
                 result.insert("uniqueItems".to_owned(), json!(true));
             }
-            Some("map") => self.keys = true,
+            Some("map") => self.leaves(Left::Keys, true),
             _ => {}
         }
         self.children(schema, &mut result);
@@ -128,7 +145,7 @@ impl Converted {
         if regex::Regex::new(pattern).is_ok() {
             result.insert("pattern".to_owned(), pattern.into());
         } else {
-            self.patterns = true;
+            self.leaves(Left::Patterns, true);
         }
     }
 
