@@ -58,8 +58,10 @@ async fn annotate(
 /// Lets the user of the tests do this in the cluster, by an RBAC rule of this name.
 async fn allow(world: &World, name: &str, rule: Value) {
     let group = "/apis/rbac.authorization.k8s.io/v1";
-    let role = json!({ "metadata": { "name": name }, "rules": [rule] });
-    world.post(&format!("{group}/clusterroles"), &role).await;
+    let cluster_role = json!({ "metadata": { "name": name }, "rules": [rule] });
+    world
+        .post(&format!("{group}/clusterroles"), &cluster_role)
+        .await;
     let binding = json!({
         "metadata": { "name": name },
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },

@@ -49,7 +49,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         .context("cannot start the runtime")?;
     let result = runtime.block_on(async {
         let interrupt = Interrupt::listen().context("cannot listen for signals")?;
-        interrupt.or(commands::run(cli, &interrupt)).await
+        interrupt.or(Box::pin(commands::run(cli, &interrupt))).await
     });
     // A thread may still sit in a read of stdin, or a flight may run: nobody waits for them.
     runtime.shutdown_background();

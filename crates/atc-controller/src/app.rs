@@ -368,7 +368,9 @@ async fn one(control: Arc<Control>, owner: Owner, work: Work) -> Disposition {
             }
         },
         Owner::Airway(name) => airway::reconcile(&control, name).await,
-        Owner::Instance { airway, target } => instances::run(&control, airway, target, &work).await,
+        Owner::Instance { airway, target } => {
+            Box::pin(instances::run(&control, airway, target, &work)).await
+        }
     }
 }
 

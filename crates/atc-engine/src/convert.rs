@@ -94,7 +94,7 @@ impl Conversion {
     /// The answer with what the objects became.
     #[must_use]
     pub fn done(&self, objects: &[Value]) -> Value {
-        self.response(json!({
+        self.response(&json!({
             "uid": self.uid, "convertedObjects": objects, "result": {"status": "Success"},
         }))
     }
@@ -102,12 +102,12 @@ impl Conversion {
     /// The answer that nothing was converted.
     #[must_use]
     pub fn failed(&self, message: &str) -> Value {
-        self.response(json!({
+        self.response(&json!({
             "uid": self.uid, "result": {"status": "Failure", "message": message},
         }))
     }
 
-    fn response(&self, response: Value) -> Value {
+    fn response(&self, response: &Value) -> Value {
         json!({"apiVersion": self.api_version, "kind": "ConversionReview", "response": response})
     }
 

@@ -258,7 +258,9 @@ fn modules() {
         };
         assert_eq!(prune.compilation_cache.to_str(), Some("d"), "{words}");
         assert_eq!(prune.max_mib, Some(3), "{words}");
-        let age = prune.older_than.and_then(|age| age.positive());
+        let age = prune
+            .older_than
+            .and_then(atc_engine::api::GoDuration::positive);
         assert_eq!(age, Some(Duration::from_hours(1)), "{words}");
     }
     let Command::Cache(cache) = typed("cache ls -compilation-cache d -o json")

@@ -35,7 +35,10 @@ async fn ls(location: &str) -> anyhow::Result<()> {
     if names.is_empty() {
         render::warning(format!("\"{location}\" has no schematics"));
     }
-    let lines: String = names.iter().map(|name| format!("{name}\n")).collect();
+    let mut lines = names.join("\n");
+    if !lines.is_empty() {
+        lines.push('\n');
+    }
     output::write(render::printable(&lines)).await
 }
 
@@ -86,9 +89,10 @@ async fn set(location: &str, name: &str, is_command: bool) -> anyhow::Result<()>
     let Some(content) = input::read(MAX_SCHEMATIC_BYTES as u64).await? else {
         bail!("stdin is a terminal: pipe the content of the schematic in");
     };
-    let content = match is_command {
-        true => Schematic::Command(parse_command(&content)?),
-        false => Schematic::Static(content),
+    let content = if is_command {
+        Schematic::Command(parse_command(&content)?)
+    } else {
+        Schematic::Static(content)
     };
     put(&path, name, &content).await
 }

@@ -45,11 +45,11 @@ pub(super) async fn run(args: &Stow) -> anyhow::Result<()> {
         ..FetchOptions::default()
     });
     let progress = Arc::new(move |bytes| sent.inc(bytes));
-    let pushed = pusher
+    let done = pusher
         .push(&target, module.bytes, &tags, Some(progress))
         .await;
     bar.finish_and_clear();
-    report(&pushed?)
+    report(&done?)
 }
 
 /// Where to push to: a repository, in which the URL may name a tag.

@@ -96,7 +96,7 @@ async fn convert(
         },
     };
     match run.of(all).await {
-        Ok(converted) => converted.into_iter().map(Ok).collect(),
+        Ok(done) => done.into_iter().map(Ok).collect(),
         Err(error) if all.len() == 1 => vec![Err(error)],
         Err(_) => {
             let each: Vec<_> = all.iter().map(|object| run.one(object).boxed()).collect();

@@ -86,7 +86,7 @@ async fn review_instance(
 ) -> Response {
     let request = &review.request;
     let decision = if request.sub_resource == "scale" {
-        scale::decide(&control, &name, request).await
+        Box::pin(scale::decide(&control, &name, request)).await
     } else {
         instance::decide(&control, &name, request).await
     };

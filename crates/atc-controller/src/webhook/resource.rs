@@ -86,8 +86,8 @@ async fn scale(control: &Control, request: &Request) -> Decision {
     let mapping = Mapping {
         group: resource.group.clone(),
         version: resource.version.clone(),
-        kind: resource.resource.clone(),
-        plural: resource.resource.clone(),
+        kind: resource.plural.clone(),
+        plural: resource.plural.clone(),
         namespaced: !request.namespace.is_empty(),
     };
     let found = control
@@ -101,7 +101,7 @@ async fn scale(control: &Control, request: &Request) -> Decision {
         Err(error) => {
             return Decision::unavailable(format!(
                 "can't see whose {} \"{}\" is: {}",
-                resource.resource,
+                resource.plural,
                 request.name,
                 chain(&error)
             ));

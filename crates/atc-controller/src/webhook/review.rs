@@ -53,8 +53,9 @@ pub(crate) struct Resource {
     pub(crate) group: String,
     /// `v1`.
     pub(crate) version: String,
-    /// The plural.
-    pub(crate) resource: String,
+    /// As in URLs.
+    #[serde(rename = "resource")]
+    pub(crate) plural: String,
 }
 
 /// Yes, or no with words for whoever asked.
