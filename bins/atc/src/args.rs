@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use atc_controller::{AllowList, ModulePolicy, PolicyOptions};
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Parser, ValueEnum};
 
 /// How lines of the log look.
@@ -24,7 +25,7 @@ pub(crate) struct Args {
     #[arg(long, env = "PORT", default_value_t = 3000)]
     pub(crate) port: u16,
     /// Path of a kubeconfig; without it the pod's own service account is used
-    #[arg(long, env = "KUBE")]
+    #[arg(long, env = "KUBE", value_parser = path())]
     pub(crate) kube: Option<PathBuf>,
     /// Evaluations at once, at least 1; half of them for one Airway at most
     #[arg(long, env = "CONCURRENCY", default_value_t = 64, value_parser = concurrency)]
@@ -36,14 +37,14 @@ pub(crate) struct Args {
     #[arg(long, env = "LOG_FORMAT", value_enum, default_value_t)]
     pub(crate) log_format: LogFormat,
     /// Folder for modules, fetched and precompiled; the system's folder for temporary files by default
-    #[arg(long, env = "CACHE_FS")]
+    #[arg(long, env = "CACHE_FS", value_parser = path())]
     pub(crate) cache_fs: Option<PathBuf>,
     /// Comma-separated globs of module URLs that may be loaded, `*` stops at a slash; without it any may
     #[arg(long, env = "MODULE_ALLOW_LIST")]
     pub(crate) module_allow_list: Option<String>,
     /// Public keys, one of which must have signed each module: a file with a JSON array of PEM texts or with one PEM, or a
     /// folder of *.pem files; read again when they change
-    #[arg(long, env = "MODULE_VERIFICATION_KEYS_PATH")]
+    #[arg(long, env = "MODULE_VERIFICATION_KEYS_PATH", value_parser = path())]
     pub(crate) module_verification_keys_path: Option<PathBuf>,
     /// What the allow list names needs no signature
     #[arg(long, env = "MODULE_ALLOW_LIST_UNSIGNED", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = boolean)]
@@ -72,6 +73,11 @@ pub(crate) struct Args {
     /// Its port
     #[arg(long, env = "SVC_PORT")]
     pub(crate) svc_port: u16,
+}
+
+/// A path that may be empty, as variables are that a chart leaves open.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 /// Go's boolean words.

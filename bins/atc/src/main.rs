@@ -73,7 +73,10 @@ async fn run(args: Args) -> anyhow::Result<()> {
     let settings = Settings {
         port: args.port,
         concurrency: args.concurrency,
-        cache_dir: args.cache_fs.unwrap_or_else(std::env::temp_dir),
+        cache_dir: args
+            .cache_fs
+            .filter(|path| !path.as_os_str().is_empty())
+            .unwrap_or_else(std::env::temp_dir),
         tls: TlsFiles {
             ca: args.tls_ca_cert,
             cert: args.tls_server_cert,

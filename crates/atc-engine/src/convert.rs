@@ -184,7 +184,7 @@ fn answer(stdout: &[u8], desired: &str, originals: &[Value]) -> Result<Vec<Value
         let (line, column) = (error.line(), error.column());
         output(format!("no JSON at line {line} column {column}"))
     })?;
-    let mut response = review["response"].take();
+    let mut response = review.get_mut("response").map_or(Value::Null, Value::take);
     let result = &response["result"];
     if result["status"]
         .as_str()
@@ -193,7 +193,8 @@ fn answer(stdout: &[u8], desired: &str, originals: &[Value]) -> Result<Vec<Value
         let words = result["message"].as_str().unwrap_or("it gives no message");
         return Err(ConvertError::Refused(words.to_owned()));
     }
-    let Value::Array(converted) = response["convertedObjects"].take() else {
+    let Some(Value::Array(converted)) = response.get_mut("convertedObjects").map(Value::take)
+    else {
         return Err(output("response.convertedObjects is no list".into()));
     };
     if converted.len() != originals.len() {

@@ -5,14 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use atc_access::{AccessPolicy, Matchers, Owner as AccessOwner, Read};
+use atc_access::{AccessPolicy, Owner as AccessOwner, Read};
 use atc_api::BoxFuture;
 use atc_api::airway::AirwayMode;
 use atc_api::names;
-use atc_flight::{Bounds, StderrSink};
-use atc_release::cluster::{LiveMeta, Mapping, MetadataEdit};
+use atc_flight::StderrSink;
+use atc_release::cluster::{LiveMeta, MetadataEdit};
 use atc_release::decorate::Decoration;
-use atc_release::plan::PruneOptions;
 use atc_watch::Dependencies;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::Value;
@@ -31,66 +30,13 @@ use crate::takeoff::{DryRun, Report, TakeoffRequest};
 
 mod dependencies;
 mod identity;
+mod settings;
 mod writes;
 
 use dependencies::{dependencies, has_newer_input, inputs};
 use identity::{Identity, input};
 pub use identity::{home_of, release_name};
-
-/// How the instances of one kind are evaluated.
-#[derive(Clone, Debug)]
-pub struct InstanceSettings {
-    /// The stored version of the kind.
-    pub mapping: Mapping,
-    /// What owns each instance, an Airway for example.
-    pub owner: Option<OwnerReference>,
-    /// What the object is to its flight.
-    pub subject: Subject,
-    /// Whether the flight may look things up at all.
-    pub cluster_access: bool,
-    /// What it may look up besides its own.
-    pub matchers: Matchers,
-    /// Bounds of a run.
-    pub bounds: Bounds,
-    /// What changes of children and of what was looked up do.
-    pub mode: AirwayMode,
-    /// Evaluate again every so often.
-    pub drift_interval: Option<Duration>,
-    /// Revisions to keep; `None` keeps all.
-    pub history_cap: Option<usize>,
-    /// What else is deleted, not only let go of.
-    pub prune: PruneOptions,
-}
-
-/// What an object is to its flight, and how its release is named.
-#[derive(Clone, Debug)]
-pub enum Subject {
-    /// An instance of a kind that the flight serves: its input. Its release is `<group>.<Kind>[.<namespace>].<name>`.
-    Instance {
-        /// Path inside the object of what becomes the flight's input; empty for the whole object.
-        object_path: Vec<String>,
-    },
-    /// A Flight or ClusterFlight: it holds the input. Its release bears its name and is recorded under
-    /// `<namespace>/<Kind.group>:<name>`; its status has the inventory.
-    Flight {
-        /// The flight's input.
-        input: Vec<u8>,
-        /// Its arguments after `argv[0]`.
-        args: Vec<String>,
-        /// Whether it may only make and read namespaced objects of its own namespace, and none that gives rights.
-        confined: bool,
-    },
-}
-
-impl Subject {
-    fn is_flight(&self) -> bool {
-        matches!(self, Self::Flight { .. })
-    }
-
-    fn is_confined(&self) -> bool {
-        matches!(self, Self::Flight { confined: true, .. })
-    }
-}
+pub use settings::{InstanceSettings, Subject};
 
 /// One instance to bring to its desired state.
 pub struct InstanceRequest<'a> {

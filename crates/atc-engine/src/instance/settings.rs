@@ -1,0 +1,65 @@
+//! How instances are evaluated, and what each is to its flight.
+
+use std::time::Duration;
+
+use atc_access::Matchers;
+use atc_api::airway::AirwayMode;
+use atc_flight::Bounds;
+use atc_release::cluster::Mapping;
+use atc_release::plan::PruneOptions;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+/// How the instances of one kind are evaluated.
+#[derive(Clone, Debug)]
+pub struct InstanceSettings {
+    /// The stored version of the kind.
+    pub mapping: Mapping,
+    /// What owns each instance, an Airway for example.
+    pub owner: Option<OwnerReference>,
+    /// What the object is to its flight.
+    pub subject: Subject,
+    /// Whether the flight may look things up at all.
+    pub cluster_access: bool,
+    /// What it may look up besides its own.
+    pub matchers: Matchers,
+    /// Bounds of a run.
+    pub bounds: Bounds,
+    /// What changes of children and of what was looked up do.
+    pub mode: AirwayMode,
+    /// Evaluate again every so often.
+    pub drift_interval: Option<Duration>,
+    /// Revisions to keep; `None` keeps all.
+    pub history_cap: Option<usize>,
+    /// What else is deleted, not only let go of.
+    pub prune: PruneOptions,
+}
+
+/// What an object is to its flight, and how its release is named.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// An instance of a kind that the flight serves: its input. Its release is `<group>.<Kind>[.<namespace>].<name>`.
+    Instance {
+        /// Path inside the object of what becomes the flight's input; empty for the whole object.
+        object_path: Vec<String>,
+    },
+    /// A Flight or ClusterFlight: it holds the input. Its release bears its name and is recorded under
+    /// `<namespace>/<Kind.group>:<name>`; its status has the inventory.
+    Flight {
+        /// The flight's input.
+        input: Vec<u8>,
+        /// Its arguments after `argv[0]`.
+        args: Vec<String>,
+        /// Whether it may only make and read namespaced objects of its own namespace, and none that gives rights.
+        confined: bool,
+    },
+}
+
+impl Subject {
+    pub(super) fn is_flight(&self) -> bool {
+        matches!(self, Self::Flight { .. })
+    }
+
+    pub(super) fn is_confined(&self) -> bool {
+        matches!(self, Self::Flight { confined: true, .. })
+    }
+}
