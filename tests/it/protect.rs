@@ -77,10 +77,9 @@ async fn what_was_applied_stays_and_all_else_may_change_w2_w8() {
         let said = api.delete(path).await.unwrap_err().to_string();
         assert!(said.contains("may not be deleted"), "{said}");
     }
-    let mut scale = world.get(&format!("{path}/scale")).await.unwrap().unwrap();
-    scale["spec"]["replicas"] = 5.into();
+    let scale = |replicas: u32| json!({ "spec": { "replicas": replicas } });
     let said = api
-        .put(&format!("{path}/scale"), &scale)
+        .merge(&format!("{path}/scale"), &scale(5))
         .await
         .unwrap_err()
         .to_string();
@@ -102,15 +101,9 @@ async fn what_was_applied_stays_and_all_else_may_change_w2_w8() {
         .await;
     let foreign = format!("/apis/apps/v1/namespaces/{}/deployments", world.ns);
     world.post(&foreign, &deployment("foreign", 1)).await;
-    let mut scale = world
-        .get(&format!("{foreign}/foreign/scale"))
-        .await
-        .unwrap()
-        .unwrap();
-    scale["spec"]["replicas"] = 2.into();
-    api.put(&format!("{foreign}/foreign/scale"), &scale)
-        .await
-        .unwrap();
+    world
+        .merge(&format!("{foreign}/foreign/scale"), &scale(2))
+        .await;
     world.delete(&format!("{foreign}/foreign")).await;
     let found = world.get(&path).await.unwrap().unwrap();
     assert_eq!(
