@@ -4,7 +4,7 @@ use atc_tests::{condition, eventually, is_ready};
 use serde_json::{Value, json};
 
 use crate::terminal::Cli;
-use crate::world::{LIMIT, World, configmap, configmap_in, look, puppet, text};
+use crate::world::{LIMIT, World, configmap, configmap_in, deployment, look, puppet, text};
 
 const API: &str = "/apis/yoke.cd/v1alpha1";
 
@@ -125,6 +125,44 @@ async fn a_flight_lives_and_goes() {
     flights.delete("basic").await;
     world.gone(&world.core("configmaps", "two")).await;
     assert!(world.revisions().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flight_follows_how_its_workload_stands() {
+    let world = World::new().await;
+    let flights = Flights(&world);
+    let input = json!({ "objects": [deployment("d", 1), configmap("c", json!({ "k": "v" }))] });
+    flights
+        .create(&flight("work", &input, &json!({})))
+        .await
+        .unwrap();
+    // Only looks at the status tell that the Deployment has come to be available.
+    flights.ready("work").await;
+    let touch = json!({ "metadata": { "annotations": { "note": "x" } } });
+    world.merge(&world.core("configmaps", "c"), &touch).await;
+    let path = format!("/apis/apps/v1/namespaces/{}/deployments/d", world.ns);
+    let pods = json!({ "spec": { "template": { "spec": { "nodeSelector": { "no": "such" } } } } });
+    world.merge(&path, &pods).await;
+    let ready = |object: &Value, name: &str| {
+        let all = object["status"]["inventory"].as_array().cloned();
+        all.into_iter()
+            .flatten()
+            .any(|entry| text(&entry["resource"]).ends_with(name) && entry["ready"] == true)
+    };
+    eventually(
+        LIMIT,
+        "it says that its Deployment is not ready",
+        || async {
+            let found = world.get(&flights.path("work")).await?.unwrap_or_default();
+            let reason = condition(&found, "Ready").map(|ready| ready["reason"].clone());
+            if reason == Some("InProgress".into()) && !ready(&found, ":d") && ready(&found, ":c") {
+                return Ok(Some(()));
+            }
+            Err(anyhow::anyhow!("{}", found["status"]))
+        },
+    )
+    .await;
+    flights.delete("work").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -20,8 +20,8 @@ pub struct AccessPolicy {
     pub confined: bool,
 }
 
-/// The group of Roles and RoleBindings.
-const RBAC: &str = "rbac.authorization.k8s.io";
+/// The groups of Roles and RoleBindings.
+const RBAC: [&str; 2] = ["rbac.authorization.k8s.io", "authorization.openshift.io"];
 
 /// What is known about the object at the time of the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,8 @@ impl AccessPolicy {
     /// Whether an object, named as the API names it, may be read at all, whatever the matchers say.
     pub fn reaches(&self, target: &ResourceRef) -> bool {
         !self.confined
-            || (target.namespace == self.owner.namespace && target.group_kind.group != RBAC)
+            || (target.namespace == self.owner.namespace
+                && !RBAC.contains(&&*target.group_kind.group))
     }
 }
 

@@ -204,14 +204,16 @@ impl InventoryEntry {
 /// have the same name in the same namespace; this tells whose an object is.
 pub fn owning_flight(metadata: &Value) -> Option<&str> {
     let owners = metadata.get("ownerReferences")?.as_array()?;
-    let flight = owners.iter().find(|owner| {
-        let of_us = owner["apiVersion"]
-            .as_str()
-            .and_then(|text| text.split_once('/'));
-        of_us.is_some_and(|(group, _)| group == names::GROUP)
-            && matches!(owner["kind"].as_str(), Some("Flight" | "ClusterFlight"))
-    });
+    let flight = owners.iter().find(|owner| is_flight(owner));
     flight?["uid"].as_str().filter(|uid| !uid.is_empty())
+}
+
+/// Whether an owner reference is to a Flight or ClusterFlight.
+pub fn is_flight(owner: &Value) -> bool {
+    let api = owner["apiVersion"].as_str();
+    api.and_then(|text| text.split_once('/'))
+        .is_some_and(|(group, _)| group == names::GROUP)
+        && matches!(owner["kind"].as_str(), Some("Flight" | "ClusterFlight"))
 }
 
 /// The modes that a Flight may have, `standard` by default.

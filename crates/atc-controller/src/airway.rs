@@ -26,7 +26,7 @@ use crate::crd::{self, ServedKind, TemplateError};
 use crate::hooks::{self, HookError};
 use crate::instances;
 use crate::kinds::{Kind, Setup, hash};
-use crate::modules::{load, load_converter};
+use crate::modules::{Converter, load, load_converter};
 use crate::owner::Owner;
 
 mod established;
@@ -250,6 +250,7 @@ async fn adopt(control: &Arc<Control>, kind: &Arc<Kind>, name: &Arc<str>, object
         flight: load(control, &airway, false)
             .await
             .map_err(|error| error.chain()),
+        converter: None,
         skip_admission: airway.spec.skip_admission_webhook,
         scales: served.scales.clone(),
         insecure: airway.spec.insecure,
@@ -297,9 +298,10 @@ async fn serve(
         return Err(AirwayError::ForeignCrd(name.to_string()));
     }
     // A converter that can't be had must not be named to the API server: it would ask for it at every read.
-    load_converter(control, &airway, false)
+    let converter = load_converter(control, &airway, false)
         .await
-        .map_err(AirwayError::Converter)?;
+        .map_err(AirwayError::Converter)?
+        .map(|module| Converter::of(module, &airway));
     let crd = apply(control, "its CustomResourceDefinition", definition).await?;
     let crd = established(control, name, crd).await?;
     let flight = load(control, &airway, false).await;
@@ -312,6 +314,7 @@ async fn serve(
                 .await
                 .ok_or_else(|| error.chain()),
         },
+        converter,
         skip_admission: airway.spec.skip_admission_webhook,
         scales: served.scales.clone(),
         insecure: airway.spec.insecure,

@@ -172,13 +172,18 @@ impl WebhookService {
                 INSTANCE_TIMEOUT,
             ),
         );
-        let mark = names::ANNOTATION_UNCONVERTED;
+        let marked = format!(
+            "(has(object.metadata.annotations) && '{}' in object.metadata.annotations)",
+            names::ANNOTATION_UNCONVERTED
+        );
+        // What could not be converted must not be stored by ourselves either.
+        let ours = &mut value["webhooks"][0]["matchConditions"][0]["expression"];
+        *ours = format!("{} || {marked}", ours.as_str().unwrap_or_default()).into();
         if let Some(conditions) = value["webhooks"][0]["matchConditions"].as_array_mut() {
             conditions.push(json!({
                 "name": "not-a-mere-status",
                 "expression": format!(
-                    "!has(request.subResource) || request.subResource != 'status' || \
-                     (has(object.metadata.annotations) && '{mark}' in object.metadata.annotations)"
+                    "!has(request.subResource) || request.subResource != 'status' || {marked}"
                 ),
             }));
         }

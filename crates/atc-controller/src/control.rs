@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::bootstrap::WebhookService;
+use crate::flights;
 use crate::health::Health;
 use crate::hooks::Hooks;
 use crate::kinds::Kinds;
@@ -43,7 +44,9 @@ impl Control {
     pub(crate) fn tell_ca(&self, bundle: Vec<u8>) {
         self.service.set_ca_bundle(bundle);
         let airways = self.kinds.all().into_iter();
-        let airways = airways.map(|(name, _)| Owner::Airway(name));
+        let airways = airways
+            .filter(|(name, _)| !flights::is_kind(name))
+            .map(|(name, _)| Owner::Airway(name));
         for owner in std::iter::once(Owner::Process).chain(airways) {
             self.edited(&owner, "the CA file");
         }

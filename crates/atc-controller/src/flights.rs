@@ -6,10 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use atc_api::flight::FlightSpec;
 use atc_api::{AirwayMode, names};
 use atc_engine::access::Matchers;
+use atc_engine::artifact::Location;
 use atc_engine::flight::Bounds;
 use atc_engine::instance::{InstanceSettings, Subject};
 use atc_engine::release::cluster::Mapping;
@@ -52,12 +54,32 @@ pub(crate) fn serve(control: &Arc<Control>) {
         kind.set_setup(Setup {
             settings: settings(mapping.clone(), &FlightSpec::default()),
             flight: Err("each has its own".into()),
+            converter: None,
             skip_admission: false,
             scales: BTreeMap::new(),
             insecure: false,
             spec: 0,
         });
         instances::serve(control, &kind, &key, &mapping, "", false);
+    }
+}
+
+/// The most that a Flight of a namespace may take of what all share: its author sets its bounds himself.
+const CONFINED_TIME: Duration = Duration::from_secs(30);
+/// The same of memory: 512 MiB, of which a quarter of all runs may hold as much at once.
+const CONFINED_MEMORY: u64 = 512 << 20;
+
+/// What a run may take.
+fn bounds(spec: &FlightSpec, confined: bool) -> Bounds {
+    let (mut time, mut memory) = (spec.time_limit(), spec.memory_bytes());
+    if confined {
+        time = Some(time.unwrap_or(CONFINED_TIME).min(CONFINED_TIME));
+        memory = memory.min(CONFINED_MEMORY);
+    }
+    Bounds {
+        time,
+        memory,
+        ..Bounds::default()
     }
 }
 
@@ -69,15 +91,10 @@ fn settings(mapping: Mapping, spec: &FlightSpec) -> InstanceSettings {
             args: spec.args.clone(),
             confined: mapping.namespaced,
         },
-        mapping,
         owner: None,
         cluster_access: spec.cluster_access,
         matchers: spec.resource_access_matchers.iter().collect::<Matchers>(),
-        bounds: Bounds {
-            time: spec.time_limit(),
-            memory: spec.memory_bytes(),
-            ..Bounds::default()
-        },
+        bounds: bounds(spec, mapping.namespaced),
         mode: spec.mode,
         drift_interval: spec.drift_interval().map(|every| every.max(DRIFT_MIN)),
         history_cap: spec.history_cap(),
@@ -85,6 +102,20 @@ fn settings(mapping: Mapping, spec: &FlightSpec) -> InstanceSettings {
             crds: spec.prune.crds,
             namespaces: spec.prune.namespaces,
         },
+        mapping,
+    }
+}
+
+/// Why a Flight of a namespace may not have its module from there: its author has no rights on the atc's own files, and
+/// must not send its credentials over connections that prove nothing.
+fn refused(spec: &FlightSpec, confined: bool) -> Option<&'static str> {
+    let is_file = matches!(spec.wasm_url.parse(), Ok(Location::File(_)));
+    match (confined, is_file, spec.insecure) {
+        (true, true, _) => Some(
+            "spec.wasmUrl is a file of the atc's own, which only Airways and ClusterFlights may name",
+        ),
+        (true, _, true) => Some("spec.insecure is for Airways and ClusterFlights only"),
+        _ => None,
     }
 }
 
@@ -117,6 +148,9 @@ pub(crate) async fn served<'a>(
     if load == Load::Not {
         return Served::refused(settings, "its flight was not loaded".into());
     }
+    if let Some(why) = refused(&spec, setup.settings.mapping.namespaced) {
+        return Served::refused(settings, why.into());
+    }
     let flight = Named {
         field: "spec.wasmUrl",
         url: &spec.wasm_url,
@@ -126,5 +160,57 @@ pub(crate) async fn served<'a>(
     match flight.load(control, load == Load::Fresh).await {
         Ok(flight) => Served::of(settings, flight),
         Err(error) => Served::refused(settings, error.chain()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec(value: &Value) -> FlightSpec {
+        serde_json::from_value(value.clone()).expect("a spec")
+    }
+
+    #[test]
+    fn whoever_is_confined_sets_no_bounds_beyond_ours() {
+        let check = |value: Value, confined: bool, expect: (Option<u64>, u64)| {
+            let bounds = bounds(&spec(&value), confined);
+            let time = bounds.time.map(|time| time.as_secs());
+            assert_eq!((time, bounds.memory >> 20), expect, "{value}");
+        };
+        let endless = json!({ "wasmUrl": "http://x", "timeout": "-1s" });
+        check(endless.clone(), false, (None, 4_096));
+        check(endless, true, (Some(30), 512));
+        check(json!({ "wasmUrl": "http://x" }), true, (Some(10), 512));
+        let less = json!({ "wasmUrl": "http://x", "timeout": "2s", "maxMemoryMib": 64 });
+        check(less, true, (Some(2), 64));
+    }
+
+    #[test]
+    fn whoever_is_confined_names_no_files_and_no_registry_that_proves_nothing() {
+        let check = |value: Value, confined: bool, expect: bool| {
+            assert_eq!(
+                refused(&spec(&value), confined).is_some(),
+                expect,
+                "{value}"
+            );
+        };
+        for url in ["/etc/x.wasm", "x.wasm", "file:///x.wasm"] {
+            check(json!({ "wasmUrl": url }), true, true);
+            check(json!({ "wasmUrl": url }), false, false);
+        }
+        check(json!({ "wasmUrl": "https://x/y" }), true, false);
+        check(
+            json!({ "wasmUrl": "oci://x/y", "insecure": true }),
+            true,
+            true,
+        );
+        check(
+            json!({ "wasmUrl": "oci://x/y", "insecure": true }),
+            false,
+            false,
+        );
     }
 }

@@ -13,6 +13,7 @@ use atc_engine::{LoadedFlight, release::cluster::Mapping};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::modules::Converter;
 use crate::webhook::review::significant;
 
 /// How an Airway's instances are served at present.
@@ -22,6 +23,8 @@ pub(crate) struct Setup {
     pub(crate) settings: InstanceSettings,
     /// The flight, or why there is none.
     pub(crate) flight: Result<LoadedFlight, String>,
+    /// The converter, where the Airway has one. While a new one can't be had, the one before is used.
+    pub(crate) converter: Option<Converter>,
     /// Whether admission lets every instance pass.
     pub(crate) skip_admission: bool,
     /// The versions with a `scale` subresource, each with the path of its number of replicas.

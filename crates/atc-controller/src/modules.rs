@@ -53,6 +53,23 @@ pub(crate) async fn load(
     flight.load(control, fresh).await
 }
 
+/// A converter, and what a run of it may take.
+#[derive(Clone, Debug)]
+pub(crate) struct Converter {
+    pub(crate) module: LoadedFlight,
+    /// Bytes.
+    pub(crate) memory: u64,
+}
+
+impl Converter {
+    pub(crate) fn of(module: LoadedFlight, airway: &Airway) -> Self {
+        Self {
+            module,
+            memory: airway.spec.memory_bytes(),
+        }
+    }
+}
+
 /// Loads an Airway's converter, if it has one.
 pub(crate) async fn load_converter(
     control: &Control,

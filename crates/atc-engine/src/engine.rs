@@ -57,6 +57,8 @@ impl Default for EngineOptions {
 /// Runs of converters at once: 8. They have turns of their own, since a flight that looks a converted object up waits for
 /// one while it holds its own turn.
 const CONVERSIONS: usize = 8;
+/// Runs of confined releases take at most one in four of all turns: whoever writes them sets their bounds himself.
+const CONFINED_SHARE: usize = 4;
 
 /// Evaluates flights and makes releases of what they print. Cheap to clone.
 #[derive(Clone)]
@@ -68,6 +70,7 @@ struct Shared {
     fetcher: Fetcher,
     slots: Semaphore,
     conversions: Semaphore,
+    confined: Semaphore,
     options: EngineOptions,
     readiness: CustomReadiness,
     strays: Strays,
@@ -90,12 +93,14 @@ impl Engine {
             ..FetchOptions::default()
         });
         let slots = Semaphore::new(options.evaluations.max(1));
+        let confined = Semaphore::new((options.evaluations / CONFINED_SHARE).max(1));
         Ok(Self(Arc::new(Shared {
             cluster,
             runtime,
             fetcher,
             slots,
             conversions: Semaphore::new(CONVERSIONS),
+            confined,
             options,
             readiness: CustomReadiness::default(),
             strays: Strays::default(),
@@ -131,9 +136,18 @@ impl Engine {
         &self.0.strays
     }
 
-    pub(crate) async fn evaluation_slot(&self) -> Option<SemaphorePermit<'_>> {
-        // The semaphore is never closed, so there is always a permit in the end.
-        self.0.slots.acquire().await.ok()
+    /// A turn to run a flight; a confined one also takes one of those for its like, and takes that first.
+    pub(crate) async fn evaluation_slot(
+        &self,
+        confined: bool,
+    ) -> (Option<SemaphorePermit<'_>>, Option<SemaphorePermit<'_>>) {
+        // The semaphores are never closed, so there is always a permit in the end.
+        let share = if confined {
+            self.0.confined.acquire().await.ok()
+        } else {
+            None
+        };
+        (share, self.0.slots.acquire().await.ok())
     }
 
     pub(crate) async fn conversion_slot(&self) -> Option<SemaphorePermit<'_>> {

@@ -124,7 +124,7 @@ impl Engine {
         run: Run<'_>,
         observer: Arc<dyn Observer>,
     ) -> Result<Evaluated, EngineError> {
-        let _slot = self.evaluation_slot().await;
+        let _slot = self.evaluation_slot(run.access.confined).await;
         let started = Instant::now();
         let mut args = Vec::with_capacity(run.args.len() + 1);
         args.push(run.release.to_owned());

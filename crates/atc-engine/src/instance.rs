@@ -159,7 +159,10 @@ impl Engine {
         }
         let flight = match request.flight {
             Ok(flight) => flight,
-            Err(why) => return Ok(InstanceReport::of(Ready::error(why), Disposition::Wait)),
+            Err(why) => {
+                memory.failure = Some(why.to_owned());
+                return Ok(InstanceReport::of(Ready::error(why), Disposition::Wait));
+            }
         };
         observer.begin();
         match self.fly(request, flight, object, memory, observer).await {
@@ -292,7 +295,7 @@ impl Engine {
         }
         let reads = evaluated.reads.clone();
         self.confirm_record(
-            &identity.release,
+            &identity.record,
             identity.home,
             settings.drift_interval,
             &mut memory.release,
@@ -479,7 +482,6 @@ impl Engine {
         };
         memory.children = children;
         let failure = memory.failure.clone();
-        let failure = failure.or(request.flight.err().map(str::to_owned));
         let mut report = match (judged, failure) {
             (Err(error), _) => {
                 observer.fail(Dependencies::default());

@@ -81,8 +81,8 @@ pub enum DecorateError {
     Duplicate(Vec<String>),
 }
 
-/// The group of Roles and RoleBindings.
-const RBAC: &str = "rbac.authorization.k8s.io";
+/// The groups of Roles and RoleBindings.
+const RBAC: [&str; 2] = ["rbac.authorization.k8s.io", "authorization.openshift.io"];
 
 /// At most this many objects are named in one message.
 const MAX_LISTED: usize = 20;
@@ -208,7 +208,7 @@ fn unserved(object: &Object, made: &MadeKinds) -> String {
 /// admission does not see who had it printed.
 fn gives_rights(object: &Object) -> bool {
     let annotations = &object.metadata()["annotations"];
-    object.group_kind().group == RBAC
+    RBAC.contains(&&*object.group_kind().group)
         || [
             names::ANNOTATION_OVERRIDE_FLIGHT,
             names::ANNOTATION_OVERRIDE_MODE,
@@ -245,6 +245,8 @@ fn mark(object: &mut Object, decoration: &Decoration) {
 /// A namespaced owner owns only objects of its own namespace: the garbage collector takes any other reference for one to
 /// an object that is gone, and deletes.
 fn own(object: &mut Object, decoration: &Decoration) {
+    // A reference that a flight printed along with an object that it looked up would make it another release's.
+    object.drop_flights_of_others(decoration.owner.as_ref().map(|owner| &*owner.uid));
     let Some(owner) = &decoration.owner else {
         return;
     };

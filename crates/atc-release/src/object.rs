@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use atc_api::flight::is_flight;
 use atc_api::{GroupKind, ResourceRef};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde::{Deserialize, Serialize};
@@ -184,6 +185,16 @@ impl Object {
         owners.retain(|other| other["uid"] != reference["uid"]);
         owners.push(reference);
         self.0["metadata"]["ownerReferences"] = owners.into();
+    }
+
+    /// Drops the references to Flights and ClusterFlights, but for one with this uid.
+    pub fn drop_flights_of_others(&mut self, ours: Option<&str>) {
+        if let Some(owners) = self.0["metadata"]
+            .get_mut("ownerReferences")
+            .and_then(Value::as_array_mut)
+        {
+            owners.retain(|owner| !is_flight(owner) || owner["uid"].as_str() == ours);
+        }
     }
 
     /// Drops a top-level field, `status` for example, and gives it back.

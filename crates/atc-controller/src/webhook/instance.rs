@@ -5,7 +5,7 @@ use std::time::Duration;
 use atc_engine::convert;
 use atc_engine::error::chain;
 use atc_engine::release::cluster::LiveMeta;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::review::{Decision, Request, is_internal};
 use crate::bootstrap::{FLIGHT_TIMEOUT, INSTANCE_TIMEOUT};
@@ -20,13 +20,12 @@ const MARGIN: Duration = Duration::from_millis(1_500);
 
 /// Whether an instance may be stored.
 pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -> Decision {
+    let limit = limit(airway);
+    let deadline = Instant::now() + limit + MARGIN / 2;
     let object = &request.object;
     let deleting = LiveMeta::of(object).is_deleting();
     if !deleting && let Some(why) = convert::mark(object) {
-        // Stored like this it would lose what the other version has in fields of its own.
-        return Decision::invalid(format!(
-            "it can't be converted, so it can't be changed, only deleted: {why}"
-        ));
+        return unconverted(why);
     }
     if object.is_null()
         || deleting
@@ -59,7 +58,23 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
             "Airway \"{airway}\" is changing its version; try again in a moment"
         ));
     }
-    judge(control, airway, &kind, &setup, request).await
+    let judging = judge(control, airway, &kind, &setup, request, limit);
+    timeout_at(deadline, judging).await.unwrap_or_else(|_| {
+        Decision::invalid(format!(
+            "it could not be checked within {} s",
+            limit.as_secs_f64()
+        ))
+    })
+}
+
+/// How long a review may take: a little less than the API server waits.
+fn limit(airway: &str) -> Duration {
+    let timeout = if flights::is_kind(airway) {
+        FLIGHT_TIMEOUT
+    } else {
+        INSTANCE_TIMEOUT
+    };
+    Duration::from_secs(u64::from(timeout)).saturating_sub(MARGIN)
 }
 
 /// What the flight and the API server say of it.
@@ -69,14 +84,8 @@ async fn judge(
     kind: &Kind,
     setup: &Setup,
     request: &Request,
+    limit: Duration,
 ) -> Decision {
-    let timeout = if flights::is_kind(airway) {
-        FLIGHT_TIMEOUT
-    } else {
-        INSTANCE_TIMEOUT
-    };
-    let limit = Duration::from_secs(u64::from(timeout)).saturating_sub(MARGIN);
-    let deadline = Instant::now() + limit + MARGIN / 2;
     let (old, object) = (&request.old_object, &request.object);
     let is_named_now = overrides::changed(old, object).is_some()
         || old["spec"]["wasmUrl"] != object["spec"]["wasmUrl"];
@@ -86,13 +95,7 @@ async fn judge(
     } else {
         Load::Cached
     };
-    let loading = overrides::served(control, setup, object, load);
-    let Ok(served) = tokio::time::timeout_at(deadline, loading).await else {
-        return Decision::unavailable(format!(
-            "the flight could not be had within {} s; try again in a moment",
-            limit.as_secs_f64()
-        ));
-    };
+    let served = overrides::served(control, setup, object, load).await;
     let flight = match served.flight {
         Ok(flight) => flight,
         Err(why) if served.overridden => return Decision::invalid(why),
@@ -124,14 +127,17 @@ async fn judge(
     let review = control
         .engine
         .review(&settings, &flight, &object, &mut memory, &observer);
-    match tokio::time::timeout_at(deadline, review).await {
-        Ok(Ok(())) => Decision::Allow,
-        Ok(Err(error)) => Decision::invalid(error.chain()),
-        Err(_) => Decision::invalid(format!(
-            "{reference} could not be checked within {} s",
-            limit.as_secs_f64()
-        )),
+    match review.await {
+        Ok(()) => Decision::Allow,
+        Err(error) => Decision::invalid(error.chain()),
     }
+}
+
+/// Stored like this it would lose what the other version has in fields of its own.
+pub(super) fn unconverted(why: &str) -> Decision {
+    Decision::invalid(format!(
+        "it can't be converted, so it can't be changed, only deleted: {why}"
+    ))
 }
 
 /// Nothing is known of the Airway.

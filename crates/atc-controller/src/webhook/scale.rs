@@ -1,5 +1,7 @@
 //! The review of a write to an instance's `scale`: the instance with that many replicas is judged like any edit of it.
 
+use atc_engine::convert;
+use atc_engine::release::cluster::LiveMeta;
 use serde_json::{Map, Value};
 
 use super::instance;
@@ -12,15 +14,6 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
     let Some(setup) = setup else {
         return instance::not_served(airway);
     };
-    if setup.skip_admission {
-        return Decision::Allow;
-    }
-    let version = &request.resource.version;
-    let Some(path) = setup.scales.get(version) else {
-        return Decision::unavailable(format!(
-            "where version \"{version}\" of Airway \"{airway}\" has its replicas is not known yet; try again in a moment"
-        ));
-    };
     let (mapping, cluster) = (&setup.settings.mapping, control.engine.cluster());
     let live = match cluster
         .get(mapping, &request.namespace, &request.name)
@@ -32,6 +25,21 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
         Err(error) => {
             return Decision::unavailable(format!("the instance to scale can't be read: {error}"));
         }
+    };
+    if let Some(why) = convert::mark(&live)
+        && !LiveMeta::of(&live).is_deleting()
+    {
+        return instance::unconverted(why);
+    }
+    if setup.skip_admission {
+        return Decision::Allow;
+    }
+    // The object is in the stored version, and so is what the flight gets, whichever version is scaled.
+    let version = &mapping.version;
+    let Some(path) = setup.scales.get(version) else {
+        return Decision::invalid(format!(
+            "it can't be scaled: version \"{version}\", which is stored, says nothing of replicas, so the change can't be reviewed; edit the object instead"
+        ));
     };
     // A Scale of no replicas says nothing of them.
     let replicas = match &request.object["spec"]["replicas"] {

@@ -6,7 +6,6 @@ use atc_api::ResourceRef;
 use atc_release::cluster::{ApplyOptions, Expect};
 use atc_release::history::{NEVER_ACTIVE, Revision};
 use atc_release::object::{Object, Stages};
-use atc_release::ownership::Owner;
 use atc_watch::{Fingerprint, Target};
 
 use super::check::was_changed;
@@ -60,7 +59,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let count = stages.len();
         let sight = self.sight(&request.namespace, work.observer);
-        let us = Owner::new(&request.namespace, &request.release);
+        let us = request.decoration.identity();
         for (at, stage) in stages.iter().enumerate() {
             let wanted = pick(stage, work.due);
             work.observer.progress(Progress::Applying {

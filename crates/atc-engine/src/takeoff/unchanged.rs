@@ -3,7 +3,7 @@
 use atc_release::cluster::ApplyOptions;
 use atc_release::history::{self, Revision};
 use atc_release::object::{Object, Stages};
-use atc_release::ownership::{Owner, may_prune};
+use atc_release::ownership::may_prune;
 use atc_release::plan;
 use futures::future::join_all;
 
@@ -42,7 +42,7 @@ impl Engine {
         {
             return Ok(false);
         }
-        let us = Owner::new(&request.namespace, &request.release);
+        let us = request.decoration.identity();
         let objects: Vec<&Object> = stages.objects().collect();
         let options = ApplyOptions {
             force: request.force_conflicts,

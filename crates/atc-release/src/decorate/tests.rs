@@ -352,3 +352,20 @@ fn who_is_confined_makes_nothing_cluster_scoped_and_nothing_that_gives_rights() 
         );
     }
 }
+
+#[test]
+fn references_to_flights_of_others_are_dropped() {
+    let flight = |uid: &str| json!({ "apiVersion": "yoke.cd/v1alpha1", "kind": "Flight", "name": "f", "uid": uid });
+    let other = json!({ "apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "p" });
+    let echoed = cm(&json!({ "name": "a", "ownerReferences": [flight("theirs"), other] }));
+    let owners =
+        |decoration: &Decoration| one(&echoed, decoration).metadata()["ownerReferences"].clone();
+    assert_eq!(owners(&decoration()), json!([other]));
+    let ours = Decoration {
+        owner: Some(serde_json::from_value(flight("ours")).unwrap()),
+        owner_namespace: Some("ns".into()),
+        ..decoration()
+    };
+    assert_eq!(owners(&ours), json!([other, flight("ours")]));
+    assert_eq!(ours.identity().flight.as_deref(), Some("ours"));
+}
