@@ -62,6 +62,12 @@ async fn what_was_applied_stays_and_all_else_may_change_w2_w8() {
             json!({ "metadata": { "ownerReferences": [] } }),
             "ownerReferences",
         ),
+        // Nothing changes, but afterwards nothing would be the release's.
+        (
+            &map,
+            json!({ "metadata": { "managedFields": [{}] } }),
+            ".metadata.managedFields",
+        ),
     ] {
         let said = api.merge(path, &body).await.unwrap_err().to_string();
         assert!(

@@ -1,24 +1,23 @@
 //! Which of the fields that a manager applied to an object a write would change.
 //!
 //! What the API server completes, what controllers set and what other managers own is not the manager's: `managedFields`
-//! tells the difference. They are read of the object as it is stored; what a write says of them counts for nothing.
+//! tells the difference. They are read of the object as it is stored; a write that takes them off the manager without a
+//! change of a value is one as well, or nothing would be the manager's for the next.
 
 use serde_json::Value;
 
 /// Paths of changed fields that are told.
 const MAX_PATHS: usize = 10;
 
+/// What is told where a write leaves all values and takes fields off the manager.
+const MANAGED: &str = ".metadata.managedFields";
+
 /// Paths of the fields that `manager` applied to `old` and that differ in `new`: at most 10, in the order of the fields.
-/// Both are whole objects. Values never stand in them, but for the keys of list entries.
+/// Where none differs and `new` says that one is the manager's no more: `.metadata.managedFields`. Both are whole objects.
+/// Values never stand in the paths, but for the keys of list entries.
 pub fn changed(old: &Value, new: &Value, manager: &str) -> Vec<String> {
-    let entries = old["metadata"]["managedFields"].as_array();
-    let ours = entries.into_iter().flatten().filter(|entry| {
-        entry["manager"] == manager
-            && entry["operation"] == "Apply"
-            && entry["subresource"].as_str().is_none_or(str::is_empty)
-    });
     let mut paths = Vec::new();
-    for entry in ours {
+    for entry in applied(old, manager) {
         compare(
             &entry["fieldsV1"],
             Some(old),
@@ -28,17 +27,43 @@ pub fn changed(old: &Value, new: &Value, manager: &str) -> Vec<String> {
         );
     }
     paths.truncate(MAX_PATHS);
+    let is_kept = |old: &Value| {
+        applied(new, manager).any(|new| {
+            new["apiVersion"] == old["apiVersion"] && holds(&new["fieldsV1"], &old["fieldsV1"])
+        })
+    };
+    if paths.is_empty() && !applied(old, manager).all(is_kept) {
+        paths.push(MANAGED.to_owned());
+    }
     paths
+}
+
+/// What a manager applied to the object itself.
+fn applied<'a>(object: &'a Value, manager: &'a str) -> impl Iterator<Item = &'a Value> {
+    let entries = object["metadata"]["managedFields"].as_array();
+    entries.into_iter().flatten().filter(move |entry| {
+        entry["manager"] == manager
+            && entry["operation"] == "Apply"
+            && entry["subresource"].as_str().is_none_or(str::is_empty)
+    })
+}
+
+/// Whether all fields of one tree are in another. A field that is held as a whole there holds what is below it.
+fn holds(fields: &Value, wanted: &Value) -> bool {
+    let has_parts = |fields: &Value| fields.as_object().is_some_and(|fields| !fields.is_empty());
+    // `.` says that the parent was applied, too: its parts count here.
+    let parts = wanted.as_object().into_iter().flatten();
+    let mut parts = parts.filter(|(key, _)| *key != ".");
+    parts.all(|(key, wanted)| {
+        fields
+            .get(key)
+            .is_some_and(|held| !has_parts(held) || (has_parts(wanted) && holds(held, wanted)))
+    })
 }
 
 /// Whether `manager` applied the field at this path (names of fields) of an object.
 pub fn owns(object: &Value, path: &[&str], manager: &str) -> bool {
-    let entries = object["metadata"]["managedFields"].as_array();
-    let mut ours = entries
-        .into_iter()
-        .flatten()
-        .filter(|entry| entry["manager"] == manager && entry["operation"] == "Apply");
-    ours.any(|entry| {
+    applied(object, manager).any(|entry| {
         let below = path.iter().try_fold(&entry["fieldsV1"], |fields, name| {
             fields.get(format!("f:{name}"))
         });

@@ -57,7 +57,6 @@ fn what_is_the_managers_and_what_is_not() {
         &|new| new["metadata"]["labels"] = Value::Null,
         &[".metadata.labels.ours"],
     );
-    check(&|new| new["metadata"]["managedFields"] = json!([]), &[]);
     check(&|new| new["metadata"]["finalizers"] = json!(["ours"]), &[]);
     check(
         &|new| new["metadata"]["finalizers"] = json!(["theirs"]),
@@ -88,6 +87,69 @@ fn what_is_the_managers_and_what_is_not() {
         &|new| new["spec"] = Value::Null,
         &[".spec.replicas", ".spec.selector", ".spec.containers"],
     );
+}
+
+#[test]
+fn taking_fields_off_the_manager_is_a_change() {
+    let check = |change: &dyn Fn(&mut Value), expect: &[&str]| {
+        let mut new = object();
+        change(&mut new["metadata"]["managedFields"]);
+        assert_eq!(changed(&object(), &new, "yoke"), expect, "{new}");
+    };
+    let lost = [MANAGED];
+    check(&|_| {}, &[]);
+    check(&|managed| *managed = json!([]), &lost);
+    check(&|managed| *managed = json!([{}]), &lost);
+    check(&|managed| *managed = Value::Null, &lost);
+    check(&|managed| managed[0]["manager"] = json!("other"), &lost);
+    check(&|managed| managed[0]["operation"] = json!("Update"), &lost);
+    check(
+        &|managed| managed[0]["subresource"] = json!("status"),
+        &lost,
+    );
+    check(&|managed| managed[0]["apiVersion"] = json!("v0"), &lost);
+    let field = |managed: &mut Value, path: &str, fields: Option<Value>| {
+        let (parent, key) = path.rsplit_once('/').unwrap();
+        let fields_v1 = &mut managed[0]["fieldsV1"];
+        let parent = fields_v1.pointer_mut(parent).unwrap();
+        let parent = parent.as_object_mut().unwrap();
+        match fields {
+            Some(fields) => parent.insert(key.into(), fields),
+            None => parent.shift_remove(key),
+        };
+    };
+    let container = "/f:spec/f:containers/k:{\"name\":\"a\"}";
+    for path in [
+        "/f:spec/f:replicas",
+        "/f:spec/f:containers",
+        "/f:metadata/f:finalizers/v:\"ours\"",
+        &format!("{container}/f:image"),
+    ] {
+        check(&|managed| field(managed, path, None), &lost);
+    }
+    // What was held as a whole, by a part that is not there.
+    let part = json!({ "f:none": {} });
+    check(
+        &|managed| field(managed, "/f:spec/f:selector", Some(part.clone())),
+        &lost,
+    );
+    // The other way round holds more, and so does a further field.
+    check(&|managed| field(managed, container, Some(json!({}))), &[]);
+    check(
+        &|managed| field(managed, "/f:spec/f:more", Some(json!({}))),
+        &[],
+    );
+    check(
+        &|managed| field(managed, &format!("{container}/."), None),
+        &[],
+    );
+    check(&|managed| managed.as_array_mut().unwrap().truncate(1), &[]);
+    check(&|managed| managed[2]["fieldsV1"] = json!({}), &[]);
+    // Whoever changes a value gets the field with it: the value is told.
+    let mut new = object();
+    new["spec"]["replicas"] = json!(3);
+    new["metadata"]["managedFields"] = json!([]);
+    assert_eq!(changed(&object(), &new, "yoke"), [".spec.replicas"]);
 }
 
 #[test]
