@@ -28,7 +28,7 @@ use crate::kinds::Kinds;
 use crate::leftovers;
 use crate::objects::{self, Only, Sink};
 use crate::owner::Owner;
-use crate::protect::Protected;
+use crate::protect::{self, Protected};
 use crate::pull_secret::{self, Followed};
 use crate::queue::{Cause, Limits, SharedQueue, Work};
 use crate::readiness;
@@ -209,6 +209,7 @@ async fn start(control: Arc<Control>, custom_readiness: bool, credentials: Optio
     }
     control.health.installing(None);
     tracing::info!("CRDs and webhooks are installed");
+    tokio::spawn(protect::settle(control.clone()));
     let sink = AirwaySink {
         control: control.clone(),
     };
@@ -301,6 +302,7 @@ impl Sink for AirwaySink {
                     airway: reference.name.as_str().into(),
                     target,
                 };
+                protect::forget(&self.control, &instance);
                 self.control.queue.forget(&instance);
                 self.control.hub.forget(&instance);
             }

@@ -23,6 +23,7 @@ use serde_json::Value;
 use crate::bootstrap;
 use crate::control::Control;
 use crate::owner::Owner;
+use crate::protect;
 
 mod agree;
 
@@ -204,6 +205,8 @@ pub(crate) struct Brought {
     pub(crate) seen: Dependency,
     /// When it is to be looked at again in any case.
     pub(crate) again: Option<Duration>,
+    /// Whether it was not as it should be and had to be written.
+    pub(crate) written: bool,
 }
 
 /// Where webhook configurations live in the API.
@@ -217,13 +220,20 @@ pub(crate) fn mapping() -> Mapping {
     }
 }
 
-/// Takes a turn after all atcs that have written configurations. Before the first [`bring`].
+/// Takes a turn after all atcs that have written configurations, and over what they protected. Before the first [`bring`].
 pub(crate) async fn begin(control: &Control) -> Result<(), HookError> {
     let labels = format!("{}={}", names::LABEL_MANAGED_BY, names::MANAGED_BY_ATC);
     let cluster = control.engine.cluster();
     let there = cluster.list_metadata(&mapping(), None, Some(&labels)).await;
     let there = there.map_err(HookError::List)?;
     control.hooks.follow(there.iter().filter_map(Stamp::of));
+    let name = names::WEBHOOK_RESOURCES;
+    let live = cluster.get(&mapping(), "", name).await;
+    let live = live.map_err(|source| HookError::Cluster {
+        name: name.to_owned(),
+        source,
+    })?;
+    control.protected.inherit(live.as_ref());
     Ok(())
 }
 
@@ -236,7 +246,8 @@ pub(crate) async fn bring(control: &Control, wanted: Value) -> Result<Brought, H
     };
     let cluster = control.engine.cluster();
     let live = cluster.get(&mapping(), "", &name).await.map_err(refused)?;
-    let (live, again) = match control.hooks.judge(live.as_ref(), &wanted, Instant::now()) {
+    let step = control.hooks.judge(live.as_ref(), &wanted, Instant::now());
+    let (live, again) = match step {
         Step::Leave => (live, None),
         Step::Doubt => (live, Some(GRACE)),
         Step::Write => {
@@ -252,6 +263,7 @@ pub(crate) async fn bring(control: &Control, wanted: Value) -> Result<Brought, H
     Ok(Brought {
         seen: tracked(&mapping(), &name, seen),
         again,
+        written: step == Step::Write,
     })
 }
 
@@ -298,26 +310,27 @@ pub(crate) fn tracked(mapping: &Mapping, name: &str, seen: Seen) -> Dependency {
 pub(crate) async fn stand(control: &Control) -> Result<Option<Duration>, HookError> {
     let owner = Owner::Process;
     control.hub.begin(&owner);
-    let (mut seen, mut again) = (Vec::new(), None);
-    let mut configurations = control.service.configurations();
-    let protected = control.protected.written();
-    if !protected.is_empty() {
-        configurations.push(control.service.of_protected(&protected));
-    }
-    for wanted in configurations {
-        match bring(control, wanted).await {
-            Ok(brought) => {
-                seen.push(brought.seen);
-                again = again.or(brought.again);
-            }
-            Err(error) => {
-                control.hub.fail(&owner, Dependencies::default());
-                return Err(error);
-            }
+    match bring_all(control).await {
+        Ok(all) => {
+            let again = all.iter().find_map(|brought| brought.again);
+            let seen: Vec<_> = all.into_iter().map(|brought| brought.seen).collect();
+            control.hub.commit(&owner, seen);
+            Ok(again)
+        }
+        Err(error) => {
+            control.hub.fail(&owner, Dependencies::default());
+            Err(error)
         }
     }
-    control.hub.commit(&owner, seen);
-    Ok(again)
+}
+
+async fn bring_all(control: &Control) -> Result<Vec<Brought>, HookError> {
+    let mut all = Vec::new();
+    for wanted in control.service.configurations() {
+        all.push(bring(control, wanted).await?);
+    }
+    all.extend(protect::stand(control).await?);
+    Ok(all)
 }
 
 /// Takes those of them that are ours away, so that nothing waits for a process that is gone.
@@ -340,18 +353,31 @@ pub(crate) async fn farewell(control: &Control) {
 /// Takes a configuration away, if this process wrote it last.
 pub(crate) async fn leave(control: &Control, name: &str) -> Result<(), HookError> {
     let us = control.hooks.stamp();
-    let left = take(control.engine.cluster(), name, &us).await;
-    left.map_err(|source| HookError::Cluster {
-        name: name.to_owned(),
-        source,
-    })
+    take(control, name, |live| us.is_on(live)).await
 }
 
-async fn take(cluster: &Cluster, name: &str, us: &Stamp) -> Result<(), ClusterError> {
-    let mapping = mapping();
+/// Takes a configuration away that nobody needs, unless a later process wrote it.
+pub(crate) async fn clear(control: &Control, name: &str) -> Result<(), HookError> {
+    let us = control.hooks.stamp();
+    take(control, name, |live| {
+        us.is_on(live) || Stamp::of(live).is_none_or(|stamp| stamp < us)
+    })
+    .await
+}
+
+async fn take(
+    control: &Control,
+    name: &str,
+    may: impl Fn(&LiveMeta) -> bool,
+) -> Result<(), HookError> {
+    let (cluster, mapping) = (control.engine.cluster(), mapping());
+    let refused = |source| HookError::Cluster {
+        name: name.to_owned(),
+        source,
+    };
     for tries in 1.. {
-        let live = cluster.metadata(&mapping, "", name).await?;
-        let Some(live) = live.filter(|live| us.is_on(live)) else {
+        let live = cluster.metadata(&mapping, "", name).await;
+        let Some(live) = live.map_err(refused)?.filter(&may) else {
             return Ok(());
         };
         let (uid, version) = (live.uid(), Some(live.resource_version()));
@@ -361,7 +387,7 @@ async fn take(cluster: &Cluster, name: &str, us: &Stamp) -> Result<(), ClusterEr
             .await
         {
             Err(error) if error.kind() == ErrorKind::Stale && tries < TRIES => {}
-            other => return other.map(drop),
+            other => return other.map(drop).map_err(refused),
         }
     }
     Ok(())

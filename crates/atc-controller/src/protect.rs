@@ -6,40 +6,69 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use atc_api::{BoxFuture, names};
+use atc_api::{AirwayMode, BoxFuture, names};
 use atc_engine::children::Child;
 use atc_engine::error::chain;
 use atc_engine::instance::Protection;
-use atc_engine::release::cluster::{ErrorKind, Mapping};
+use atc_engine::release::cluster::{ErrorKind, LiveMeta, Mapping};
+use serde_json::Value;
 
 use crate::bootstrap::ProtectedKind;
 use crate::control::Control;
-use crate::hooks;
+use crate::hooks::{self, Brought, HookError};
+use crate::kinds::Setup;
+use crate::overrides::Overrides;
 use crate::owner::Owner;
+
+mod earlier;
+
+pub(crate) use earlier::settle;
 
 /// What a probe is answered with.
 pub(crate) const PROBED: &str = "this dry run only shows that the protection is in force";
+
+/// The API server asks no webhook about kinds of this group, or nobody could repair one that refuses everything.
+const UNREVIEWED_GROUP: &str = "admissionregistration.k8s.io";
 
 /// The kinds that are protected, and for whom.
 #[derive(Debug, Default)]
 pub(crate) struct Protected {
     table: Mutex<Table>,
-    /// Held while the configuration is written.
+    /// Held while the configuration is written. Never while it is probed: a probe that is not refused would hold up all.
     writing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     by_owner: HashMap<Owner, BTreeSet<ProtectedKind>>,
+    /// What the configuration covered that was there when the process began, until all instances have said what they need.
+    inherited: Option<BTreeSet<ProtectedKind>>,
     /// What the configuration covers.
     written: BTreeSet<ProtectedKind>,
     /// What a probe has shown to be enforced.
     in_force: BTreeSet<ProtectedKind>,
+    /// How often the configuration was found gone or edited: a probe from before proves nothing.
+    losses: u64,
 }
 
 impl Table {
     fn wanted(&self) -> BTreeSet<ProtectedKind> {
-        self.by_owner.values().flatten().cloned().collect()
+        let inherited = self.inherited.iter().flatten();
+        let said = self.by_owner.values().flatten();
+        inherited.chain(said).cloned().collect()
+    }
+
+    /// Takes a probe's word, unless the configuration was lost since.
+    fn proven(&mut self, kind: ProtectedKind, losses: u64) {
+        if self.losses == losses && self.written.contains(&kind) {
+            self.in_force.insert(kind);
+        }
+    }
+
+    /// The configuration was not as we had left it.
+    fn lost(&mut self) {
+        self.losses += 1;
+        self.in_force.clear();
     }
 }
 
@@ -48,29 +77,52 @@ impl Protected {
         with(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What the configuration covers; nothing when there is none.
-    pub(crate) fn written(&self) -> BTreeSet<ProtectedKind> {
-        self.table(|table| table.written.clone())
+    /// Takes over what an earlier process left in the cluster, before the first instance is evaluated.
+    pub(crate) fn inherit(&self, configuration: Option<&Value>) {
+        let inherited = configuration.map(earlier::covered);
+        self.table(|table| {
+            table.written = inherited.clone().unwrap_or_default();
+            table.inherited = inherited;
+        });
+    }
+
+    /// Whether it is known which kinds an instance has made.
+    fn has_said(&self, owner: &Owner) -> bool {
+        self.table(|table| table.by_owner.contains_key(owner))
+    }
+
+    /// Takes which kinds an instance has made, unless it has said so itself.
+    fn said_first(&self, owner: Owner, kinds: BTreeSet<ProtectedKind>) {
+        self.table(|table| {
+            table.by_owner.entry(owner).or_insert(kinds);
+        });
     }
 }
 
-fn kind_of(child: &Child) -> ProtectedKind {
-    ProtectedKind {
-        group: child.target.reference.group_kind.group.clone(),
-        version: child.target.version.clone(),
-        plural: child.target.plural.clone(),
-        namespaced: child.namespaced,
-    }
+/// Whether an instance of an Airway protects its children.
+pub(crate) fn protects(setup: &Setup, instance: &Value) -> bool {
+    let mode = Overrides::of(instance).mode.unwrap_or(setup.settings.mode);
+    mode == AirwayMode::Static && !LiveMeta::of(instance).is_deleting()
+}
+
+/// How a kind is protected; `None` where that can't be.
+fn kind_of(mapping: Mapping) -> Option<ProtectedKind> {
+    (mapping.group != UNREVIEWED_GROUP).then_some(ProtectedKind {
+        group: mapping.group,
+        version: mapping.version,
+        plural: mapping.plural,
+        namespaced: mapping.namespaced,
+    })
 }
 
 fn mapping_of(child: &Child) -> Mapping {
-    let kind = kind_of(child);
+    let kind = &child.target.reference.group_kind;
     Mapping {
-        group: kind.group,
-        version: kind.version,
-        kind: child.target.reference.group_kind.kind.clone(),
-        plural: kind.plural,
-        namespaced: kind.namespaced,
+        group: kind.group.clone(),
+        version: child.target.version.clone(),
+        kind: kind.kind.clone(),
+        plural: child.target.plural.clone(),
+        namespaced: child.namespaced,
     }
 }
 
@@ -83,18 +135,24 @@ pub(crate) struct Guard<'a> {
 impl Protection for Guard<'_> {
     fn protect<'a>(&'a self, children: &'a [Child]) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
-            let kinds: BTreeSet<ProtectedKind> = children.iter().map(kind_of).collect();
+            let kinds: BTreeSet<ProtectedKind> = children
+                .iter()
+                .filter_map(|child| kind_of(mapping_of(child)))
+                .collect();
             let protected = &self.control.protected;
-            protected.table(|table| table.by_owner.insert(self.owner.clone(), kinds.clone()));
-            let _turn = protected.writing.lock().await;
+            protected.table(|table| table.by_owner.insert(self.owner.clone(), kinds));
             write(self.control).await?;
             for child in children {
-                let kind = kind_of(child);
-                if protected.table(|table| table.in_force.contains(&kind)) {
+                let Some(kind) = kind_of(mapping_of(child)) else {
+                    continue;
+                };
+                let (known, losses) =
+                    protected.table(|table| (table.in_force.contains(&kind), table.losses));
+                if known {
                     continue;
                 }
                 probe(self.control, child).await?;
-                protected.table(|table| table.in_force.insert(kind));
+                protected.table(|table| table.proven(kind, losses));
             }
             Ok(())
         })
@@ -104,13 +162,10 @@ impl Protection for Guard<'_> {
 /// An instance is in mode `static` no more, or gone.
 pub(crate) async fn release(control: &Control, owner: &Owner) {
     let protected = &control.protected;
-    if protected
-        .table(|table| table.by_owner.remove(owner))
-        .is_none()
-    {
+    let known = protected.table(|table| table.by_owner.remove(owner));
+    if known.is_none() {
         return;
     }
-    let _turn = protected.writing.lock().await;
     if let Err(error) = write(control).await {
         // What is covered beyond need harms nobody: it is decided by the instance's mode.
         tracing::warn!(error, "can't narrow the protection of resources");
@@ -119,10 +174,7 @@ pub(crate) async fn release(control: &Control, owner: &Owner) {
 
 /// The same for an instance that nobody evaluates any more.
 pub(crate) fn forget(control: &Arc<Control>, owner: &Owner) {
-    if control
-        .protected
-        .table(|table| table.by_owner.contains_key(owner))
-    {
+    if control.protected.has_said(owner) {
         let (control, owner) = (control.clone(), owner.clone());
         tokio::spawn(async move { release(&control, &owner).await });
     }
@@ -131,12 +183,19 @@ pub(crate) fn forget(control: &Arc<Control>, owner: &Owner) {
 /// Makes the configuration cover what is wanted.
 async fn write(control: &Control) -> Result<(), String> {
     let protected = &control.protected;
-    let wanted = protected.table(|table| table.wanted());
-    if protected.written() == wanted {
+    let _turn = protected.writing.lock().await;
+    if protected.table(|table| table.written == table.wanted()) {
         return Ok(());
     }
+    put(control).await
+}
+
+/// The same, whatever we know of it. In the turn of whoever holds `writing`.
+async fn put(control: &Control) -> Result<(), String> {
+    let protected = &control.protected;
+    let wanted = protected.table(|table| table.wanted());
     let done = if wanted.is_empty() {
-        hooks::leave(control, names::WEBHOOK_RESOURCES).await
+        hooks::clear(control, names::WEBHOOK_RESOURCES).await
     } else {
         let configuration = control.service.of_protected(&wanted);
         hooks::bring(control, configuration).await.map(drop)
@@ -146,7 +205,24 @@ async fn write(control: &Control) -> Result<(), String> {
         table.in_force.retain(|kind| wanted.contains(kind));
         table.written = wanted;
     });
+    // It is looked after with the others from now on.
+    control.edited(&Owner::Process, "the kinds that mode static protects");
     Ok(())
+}
+
+/// Sees to it that the configuration stands as it was written, if there is one.
+pub(crate) async fn stand(control: &Control) -> Result<Option<Brought>, HookError> {
+    let protected = &control.protected;
+    let _turn = protected.writing.lock().await;
+    let kinds = protected.table(|table| table.written.clone());
+    if kinds.is_empty() {
+        return Ok(None);
+    }
+    let brought = hooks::bring(control, control.service.of_protected(&kinds)).await?;
+    if brought.written {
+        protected.table(Table::lost);
+    }
+    Ok(Some(brought))
 }
 
 /// Whether a change of a child by anybody else would come to us.
@@ -173,3 +249,6 @@ async fn probe(control: &Control, child: &Child) -> Result<(), String> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests;
