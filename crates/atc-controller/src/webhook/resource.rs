@@ -1,9 +1,12 @@
 //! The review of a change to a resource of an instance in mode `static`.
 //!
 //! What the release applied stays as it is; what the API server, controllers and other managers own may change. Decided
-//! from memory, but for `scale`, whose object says nothing of the one that is scaled.
+//! from memory, but for `scale`, whose object says nothing of the one that is scaled. What can't be decided passes, as it
+//! does while the atc is away.
 
-use atc_api::{AirwayMode, ResourceRef, names};
+use std::time::Duration;
+
+use atc_api::{ResourceRef, names};
 use atc_engine::error::chain;
 use atc_engine::release::cluster::{LiveMeta, Mapping};
 use atc_engine::release::owned_fields;
@@ -11,8 +14,13 @@ use serde_json::Value;
 
 use super::review::{Decision, Request};
 use crate::control::Control;
-use crate::overrides::Overrides;
-use crate::protect::PROBED;
+use crate::flights;
+use crate::kinds::Instance;
+use crate::protect::{self, PROBED};
+
+/// How long the object of a `scale` may take to be read. 1 s: every scaling of an object of that kind waits for it, whoever
+/// it belongs to.
+const SCALED: Duration = Duration::from_secs(1);
 
 /// Whether a change may be stored.
 pub(crate) async fn decide(control: &Control, request: &Request) -> Decision {
@@ -52,29 +60,47 @@ fn refused(instance: &ResourceRef, what: &str) -> Decision {
     ))
 }
 
-/// The instance in mode `static` that an object belongs to.
+/// The instance in mode `static` that an object belongs to. The marks on it alone prove nothing: anybody can write them.
 fn protector(control: &Control, object: &Value) -> Option<ResourceRef> {
     let mark = &object["metadata"]["annotations"][names::ANNOTATION_INSTANCE_REF];
     let reference: ResourceRef = mark.as_str()?.parse().ok()?;
-    let kinds = control.kinds.all();
-    let (setup, instance) = kinds.iter().find_map(|(_, kind)| {
+    let airways = control.kinds.all().into_iter();
+    let mut airways = airways.filter(|(name, _)| !flights::is_kind(name));
+    let (setup, instance) = airways.find_map(|(_, kind)| {
         let setup = kind.setup()?;
         let mapping = &setup.settings.mapping;
         let is_of = mapping.group == reference.group_kind.group
             && mapping.kind == reference.group_kind.kind;
         is_of.then(|| Some((setup, kind.instance(&reference)?)))?
     })?;
-    let live = instance.object();
-    let mode = Overrides::of(&live).mode.unwrap_or(setup.settings.mode);
-    let protects = mode == AirwayMode::Static && !LiveMeta::of(&live).is_deleting();
-    protects.then_some(reference)
+    (protect::protects(&setup, &instance.object()) && is_child(&instance, object))
+        .then_some(reference)
 }
 
-/// Whether the cluster itself asks: the garbage collector, and whoever empties a namespace.
+/// Whether an instance made an object: it applied it, or, where it has not been evaluated yet since we began, it owns it.
+fn is_child(instance: &Instance, object: &Value) -> bool {
+    let (parent, live) = (instance.object(), LiveMeta::of(object));
+    let uid = parent["metadata"]["uid"].as_str();
+    let mut owners = live.owner_references().iter();
+    uid.is_some_and(|uid| owners.any(|owner| owner["uid"] == uid))
+        || reference(object).is_some_and(|reference| instance.made(&reference))
+}
+
+fn reference(object: &Value) -> Option<ResourceRef> {
+    let (live, version) = (LiveMeta::of(object), object["apiVersion"].as_str()?);
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let kind = object["kind"].as_str()?;
+    Some(ResourceRef::new(live.namespace(), group, kind, live.name()))
+}
+
+/// Whether the cluster itself asks: the garbage collector, whoever empties a namespace, and the scheduler, which makes room
+/// for more important Pods.
 fn is_cluster(request: &Request) -> bool {
     let name = request.user_info.username.as_deref().unwrap_or_default();
+    let (group, plural) = (&request.resource.group, &request.resource.plural);
     name.starts_with("system:serviceaccount:kube-system:")
         || name == "system:kube-controller-manager"
+        || (name == "system:kube-scheduler" && group.is_empty() && plural == "pods")
 }
 
 /// `kubectl scale` and autoscalers: the number counts if the release applied it.
@@ -90,22 +116,13 @@ async fn scale(control: &Control, request: &Request) -> Decision {
         plural: resource.plural.clone(),
         namespaced: !request.namespace.is_empty(),
     };
-    let found = control
-        .engine
-        .cluster()
-        .get(&mapping, &request.namespace, &request.name)
-        .await;
-    let object = match found {
-        Ok(Some(object)) => object,
-        Ok(None) => return Decision::Allow,
-        Err(error) => {
-            return Decision::unavailable(format!(
-                "can't see whose {} \"{}\" is: {}",
-                resource.plural,
-                request.name,
-                chain(&error)
-            ));
-        }
+    let cluster = control.engine.cluster();
+    let read = cluster.get(&mapping, &request.namespace, &request.name);
+    let object = match tokio::time::timeout(SCALED, read).await {
+        Ok(Ok(Some(object))) => object,
+        Ok(Ok(None)) => return Decision::Allow,
+        Ok(Err(error)) => return undecided(request, &chain(&error)),
+        Err(_) => return undecided(request, "the API server does not say so in time"),
     };
     match protector(control, &object) {
         Some(instance) if owns_replicas(&object) => {
@@ -115,8 +132,24 @@ async fn scale(control: &Control, request: &Request) -> Decision {
     }
 }
 
+/// Lets a scaling pass of which can't be told whether it may.
+fn undecided(request: &Request, error: &str) -> Decision {
+    let (kind, namespace, name) = (&request.resource.plural, &request.namespace, &request.name);
+    tracing::warn!(
+        kind,
+        namespace,
+        name,
+        error,
+        "can't see whose object is scaled: it is let pass"
+    );
+    Decision::Allow
+}
+
 /// Whether the release applied the number of replicas: at `spec.replicas`, where all built-in kinds and nearly all others
 /// have it.
 fn owns_replicas(object: &Value) -> bool {
     owned_fields::owns(object, &["spec", "replicas"], names::MANAGER_YOKE)
 }
+
+#[cfg(test)]
+mod tests;
