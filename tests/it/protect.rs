@@ -1,15 +1,45 @@
 //! Mode `static`: what a release applied stays as it is, and nothing else is held up.
 
+use anyhow::anyhow;
 use atc_tests::{AirwayBuilder, eventually};
 use serde_json::{Value, json};
 
-use crate::world::{HOOKS, Kind, LIMIT, World, configmap, deployment, puppet, text};
+use crate::{
+    solo::Solo,
+    world::{HOOKS, Kind, LIMIT, World, configmap, deployment, puppet, text},
+};
 
 const MODE: &str = "overrides.yoke.cd/mode";
 
 async fn stone(world: &World) -> Kind<'_> {
     let airway = AirwayBuilder::new("Stone", &puppet()).set("mode", "static");
     world.shared(airway).await
+}
+
+/// Creates an instance in mode `static` of a kind that is in another, and waits until it is ready.
+async fn make_static(kind: &Kind<'_>, name: &str, spec: &Value) {
+    let mut body = kind.airway.instance(name, spec);
+    body["metadata"]["annotations"] = json!({ MODE: "static" });
+    let path = kind.airway.path(&kind.world.ns);
+    kind.world.post(&path, &body).await;
+    kind.ready(name).await;
+}
+
+/// Waits until a change of an object is refused. It is asked for as a dry run: one that was stored is no change the next
+/// time.
+async fn is_refused(world: &World, path: &str) {
+    let (path, edit) = (
+        format!("{path}?dryRun=All"),
+        json!({ "data": { "k": "w" } }),
+    );
+    eventually(LIMIT, &format!("{path} is protected"), || async {
+        match world.cluster.api.merge(&path, &edit).await {
+            Ok(_) => Err(anyhow!("it was taken")),
+            Err(error) if error.to_string().contains("mode static") => Ok(Some(())),
+            Err(error) => Err(error),
+        }
+    })
+    .await;
 }
 
 fn replicas(object: &Value) -> &Value {
@@ -111,6 +141,15 @@ async fn what_was_applied_stays_and_all_else_may_change_w2_w8() {
         .merge(&format!("{foreign}/foreign/scale"), &scale(2))
         .await;
     world.delete(&format!("{foreign}/foreign")).await;
+    // Marks that somebody wrote make no child.
+    let mut forged = configmap("forged", json!({}));
+    let marks = &world.get(&map).await.unwrap().unwrap()["metadata"];
+    for field in ["labels", "annotations"] {
+        forged["metadata"][field] = marks[field].clone();
+    }
+    let maps = format!("/api/v1/namespaces/{}/configmaps", world.ns);
+    world.post(&maps, &forged).await;
+    world.delete(&format!("{maps}/forged")).await;
     let found = world.get(&path).await.unwrap().unwrap();
     assert_eq!(
         (replicas(&found), &found["metadata"]["deletionTimestamp"]),
@@ -183,10 +222,7 @@ async fn what_is_protected_goes_with_its_instance_and_its_namespace() {
 async fn an_override_makes_one_instance_static() {
     let world = World::new().await;
     let kind = world.basic().await;
-    let mut body = kind.airway.instance("o", &json!({ "note": "x" }));
-    body["metadata"]["annotations"] = json!({ MODE: "static" });
-    world.post(&kind.airway.path(&world.ns), &body).await;
-    kind.ready("o").await;
+    make_static(&kind, "o", &json!({ "note": "x" })).await;
     let map = world.core("configmaps", "o");
     let edit = json!({ "data": { "note": "y" } });
     let said = world
@@ -205,4 +241,64 @@ async fn an_override_makes_one_instance_static() {
     .await;
     assert_eq!(text(&world.data("o").await["note"]), "y");
     kind.delete("o").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_webhook_is_asked_about_keeps_nobody_waiting() {
+    let world = World::new().await;
+    let kind = stone(&world).await;
+    let name = format!("none-{}", world.ns);
+    let hook = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": { "name": name }, "webhooks": [],
+    });
+    kind.make("h", json!({ "objects": [hook] })).await;
+    let edit = json!({ "metadata": { "labels": { "mine": "1" } } });
+    world.merge(&format!("{HOOKS}/{name}"), &edit).await;
+    kind.delete("h").await;
+    world.gone(&format!("{HOOKS}/{name}")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_protection_is_put_back_and_outlives_a_process() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let mut atc = solo.atc(&[]).await;
+    let kind = solo.kind().await;
+    let objects = json!({ "objects": [configmap("a", json!({ "k": "v" }))] });
+    make_static(&kind, "s", &objects).await;
+    let (hook, map) = (
+        format!("{HOOKS}/atc-resources"),
+        world.core("configmaps", "a"),
+    );
+    is_refused(world, &map).await;
+
+    world.delete(&hook).await;
+    is_refused(world, &map).await;
+    world.merge(&hook, &json!({ "webhooks": [] })).await;
+    is_refused(world, &map).await;
+
+    // One whose flight fails after a restart, and another that needs less.
+    kind.edit("s", json!({ "fail": "not today" })).await;
+    kind.says("s", "Error", "not today").await;
+    atc.kill();
+    atc.restart().await.unwrap();
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "t" } });
+    make_static(&kind, "t", &json!({ "objects": [secret] })).await;
+    is_refused(world, &map).await;
+    is_refused(world, &world.core("secrets", "t")).await;
+    // One that ended in peace left nothing: the record says what to protect.
+    atc.terminate().unwrap();
+    assert_eq!(world.get(&hook).await.unwrap(), None);
+    atc.restart().await.unwrap();
+    is_refused(world, &map).await;
+
+    // What a process left that was killed goes, too, once nobody needs it.
+    kind.delete("s").await;
+    atc.kill();
+    atc.restart().await.unwrap();
+    kind.delete("t").await;
+    world.gone(&map).await;
+    world.gone(&hook).await;
+    assert!(atc.alive());
 }
