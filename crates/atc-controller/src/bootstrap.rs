@@ -231,7 +231,7 @@ impl WebhookService {
         };
         let path = "/validations/resources";
         let mut resources = self.webhook(
-            "resources.yoke.cd",
+            RESOURCES,
             path,
             &rules(&["UPDATE", "DELETE"], ""),
             RESOURCE_TIMEOUT,
@@ -260,6 +260,9 @@ impl WebhookService {
         value
     }
 }
+
+/// The webhook that is asked about changes of resources: the API server names it in what it says of a refusal.
+pub const RESOURCES: &str = "resources.yoke.cd";
 
 /// Seconds that the API server waits for what we say of a resource: it is decided from memory.
 pub const RESOURCE_TIMEOUT: u8 = 5;

@@ -10,10 +10,10 @@ use atc_api::{AirwayMode, BoxFuture, names};
 use atc_engine::children::Child;
 use atc_engine::error::chain;
 use atc_engine::instance::Protection;
-use atc_engine::release::cluster::{ErrorKind, LiveMeta, Mapping};
+use atc_engine::release::cluster::{ClusterError, ErrorKind, LiveMeta, Mapping};
 use serde_json::Value;
 
-use crate::bootstrap::ProtectedKind;
+use crate::bootstrap::{ProtectedKind, RESOURCES};
 use crate::control::Control;
 use crate::hooks::{self, Brought, HookError};
 use crate::kinds::Setup;
@@ -239,7 +239,7 @@ async fn probe(control: &Control, child: &Child) -> Result<(), String> {
         )
         .await;
     match asked {
-        Err(error) if error.kind() == ErrorKind::Denied && chain(&error).contains(PROBED) => Ok(()),
+        Err(error) if is_ours(&error) => Ok(()),
         Ok(()) => Err(format!(
             "the API server does not protect objects of kind {kind} yet"
         )),
@@ -248,6 +248,11 @@ async fn probe(control: &Control, child: &Child) -> Result<(), String> {
             chain(&error)
         )),
     }
+}
+
+/// Whether our webhook refused. By its name: of what is said of a Secret nothing else is left.
+fn is_ours(error: &ClusterError) -> bool {
+    error.kind() == ErrorKind::Denied && chain(error).contains(&format!("\"{RESOURCES}\" denied"))
 }
 
 #[cfg(test)]
