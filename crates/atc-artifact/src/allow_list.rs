@@ -47,12 +47,14 @@ impl AllowList {
     /// - Of an `http` or `https` URL that is matched which is requested: host in lower case, dots in the path resolved,
     ///   without user name, password and fragment; its port may stand in the glob or not if it is the usual one. So
     ///   nobody gets to another host by what a star takes for a port or a folder.
-    /// - Of an `oci` URL the text as it was written.
+    ///   A path with an encoded slash, backslash or dot is never allowed: servers read it in more than one way.
+    /// - Of an `oci` URL the text as it was written; with a digest, which alone decides what is pulled, without the tag.
     /// - Of a file its path, dots resolved, with `file://` in front or without.
     pub fn allows(&self, location: &Location) -> bool {
         let forms = match location {
+            Location::Http(http) if hides_steps(http.url()) => return false,
             Location::Http(http) => http_forms(http.url()),
-            Location::Oci(_) => vec![location.to_string()],
+            Location::Oci(artifact) => vec![artifact.decisive()],
             Location::File(_) => {
                 let canonical = location.canonical();
                 let path = canonical.strip_prefix("file://").map(str::to_owned);
@@ -62,6 +64,12 @@ impl AllowList {
         let matched = |form: &String| self.globs.iter().any(|glob| glob.matches(form));
         forms.iter().any(matched)
     }
+}
+
+/// Whether the path holds, encoded, what leads to another folder for who decodes it.
+fn hides_steps(url: &Url) -> bool {
+    let path = url.path().to_ascii_lowercase();
+    ["%2f", "%5c", "%2e"].iter().any(|code| path.contains(code))
 }
 
 fn http_forms(url: &Url) -> Vec<String> {

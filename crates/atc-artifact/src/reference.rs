@@ -159,6 +159,19 @@ impl OciLocation {
         self.digest.as_deref()
     }
 
+    /// As it was written, but where a digest decides, without the tag that does not.
+    pub(crate) fn decisive(&self) -> String {
+        let Some(digest) = self.digest() else {
+            return self.to_string();
+        };
+        let named = self.written.rsplit_once('@').map_or("", |(named, _)| named);
+        let named = match self.tag().and_then(|tag| named.strip_suffix(tag)) {
+            Some(repository) => repository.trim_end_matches(':'),
+            None => named,
+        };
+        format!("oci://{named}@{digest}")
+    }
+
     /// By what the manifest is asked for.
     pub(crate) fn version(&self) -> &str {
         self.digest().or(self.tag()).unwrap_or(LATEST)

@@ -66,6 +66,34 @@ fn what_is_requested_counts() {
         false,
     );
     check("http://[\\[]::1]:80/*", "http://[::1]/a.wasm", true);
+    for hidden in ["..%2fa.wasm", "..%5Ca.wasm", "a%2Ewasm", "x%2f..%2fa.wasm"] {
+        let url = format!("https://good.example/mods/{hidden}");
+        check("https://good.example/mods/*", &url, false);
+    }
+    check(
+        "https://good.example/mods/*",
+        "https://good.example/mods/a%20b.wasm?x=%2f",
+        true,
+    );
+}
+
+#[test]
+fn a_digest_decides_and_not_the_tag() {
+    let sum = "a".repeat(64);
+    let tags = "oci://h/team/mod:2.*";
+    check(tags, "oci://h/team/mod:2.1", true);
+    check(tags, &format!("oci://h/team/mod:2.1@sha256:{sum}"), false);
+    for digests in [
+        format!("oci://h/team/mod@sha256:{sum}"),
+        "oci://h/team/mod@*".to_owned(),
+        "oci://h/team/*".to_owned(),
+    ] {
+        for location in ["oci://h/team/mod:2.1", "oci://h/team/mod"] {
+            let location = format!("{location}@sha256:{}", sum.to_uppercase());
+            check(&digests, &location, true);
+        }
+    }
+    check("oci://h/team/mod@*", "oci://h/team/mod:2.1", false);
 }
 
 #[test]
