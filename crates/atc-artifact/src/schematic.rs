@@ -1,6 +1,10 @@
 //! Schematics: what a module carries for its users beside its code, a text or a command to run, in custom sections.
 
 use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::section::{CustomSection, SectionError, append, custom_sections, without};
 
@@ -17,6 +21,12 @@ pub const MAX_COMMAND_WORDS: usize = 4096;
 
 /// How many schematics of a module are listed: 10,000. More are an error: only a hostile module has them.
 pub const MAX_SCHEMATICS: usize = 10_000;
+
+/// How many schematics an error names: 20.
+const MAX_NAMED: usize = 20;
+
+/// How much of each name: 100 letters.
+const MAX_NAME_SHOWN: usize = 100;
 
 /// What a module carries under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +102,21 @@ pub enum SchematicError {
 fn others(there: &[String]) -> String {
     match there {
         [] => "; it has none".to_owned(),
-        some => format!("; it has: {}", some.join(", ")),
+        some => {
+            let shown = some.iter().take(MAX_NAMED).map(|name| cut(name));
+            let shown = shown.collect::<Vec<_>>().join(", ");
+            match some.len().saturating_sub(MAX_NAMED) {
+                0 => format!("; it has: {shown}"),
+                more => format!("; it has: {shown} and {more} more"),
+            }
+        }
+    }
+}
+
+fn cut(name: &str) -> String {
+    match name.char_indices().nth(MAX_NAME_SHOWN) {
+        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
+        None => name.to_owned(),
     }
 }
 
@@ -172,27 +196,67 @@ pub fn parse_command(text: &[u8]) -> Result<Vec<String>, SchematicError> {
         return Err(no("it is empty".to_owned()));
     }
     let one_line = |words: String| words.lines().next().unwrap_or_default().to_owned();
-    let words: Vec<String> =
+    let words: Words =
         serde_saphyr::from_str(text).map_err(|error| no(one_line(error.to_string())))?;
     bounded(words)
 }
 
 /// What a module holds as a command.
 fn command_of_section(name: &str, data: &[u8]) -> Result<Schematic, SchematicError> {
-    let words: Vec<String> =
-        serde_json::from_slice(data).map_err(|source| SchematicError::Damaged {
+    if data.len() > MAX_SCHEMATIC_BYTES {
+        return Err(SchematicError::TooLarge {
             name: name.to_owned(),
-            source,
-        })?;
+            limit: MAX_SCHEMATIC_BYTES,
+        });
+    }
+    let words: Words = serde_json::from_slice(data).map_err(|source| SchematicError::Damaged {
+        name: name.to_owned(),
+        source,
+    })?;
     bounded(words).map(Schematic::Command)
 }
 
-fn bounded(words: Vec<String>) -> Result<Vec<String>, SchematicError> {
-    if words.len() > MAX_COMMAND_WORDS {
+fn bounded(words: Words) -> Result<Vec<String>, SchematicError> {
+    if words.more {
         let limit = MAX_COMMAND_WORDS;
         return Err(SchematicError::TooLong { limit });
     }
-    Ok(words)
+    Ok(words.first)
+}
+
+/// A list of words of which no more are kept than a command may have: each takes ten times what it has in the text.
+struct Words {
+    first: Vec<String>,
+    more: bool,
+}
+
+impl<'de> Deserialize<'de> for Words {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Counting;
+        impl<'de> Visitor<'de> for Counting {
+            type Value = Words;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a sequence of words")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Words, A::Error> {
+                let mut first = Vec::new();
+                while first.len() < MAX_COMMAND_WORDS {
+                    match list.next_element()? {
+                        Some(word) => first.push(word),
+                        None => return Ok(Words { first, more: false }),
+                    }
+                }
+                let mut more = false;
+                while list.next_element::<IgnoredAny>()?.is_some() {
+                    more = true;
+                }
+                Ok(Words { first, more })
+            }
+        }
+        from.deserialize_seq(Counting)
+    }
 }
 
 fn json(words: &[String]) -> Vec<u8> {

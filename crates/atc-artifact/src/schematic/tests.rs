@@ -174,3 +174,34 @@ proptest! {
         let _ = schematic_names(&module);
     }
 }
+
+#[test]
+fn commands_of_hostile_modules_are_bounded() {
+    let list = |count: usize| serde_json::to_string(&vec!["w"; count]).unwrap();
+    let read =
+        |data: &str| super::schematic(&with(&[("yoke.schematics.cmd:c", data)]), "c").map(|_| ());
+    assert!(read(&list(MAX_COMMAND_WORDS)).is_ok());
+    let error = read(&list(MAX_COMMAND_WORDS + 1)).unwrap_err();
+    assert!(matches!(error, SchematicError::TooLong { .. }), "{error}");
+    assert!(parse_command(list(MAX_COMMAND_WORDS).as_bytes()).is_ok());
+    let error = parse_command(list(MAX_COMMAND_WORDS + 1).as_bytes()).unwrap_err();
+    assert!(matches!(error, SchematicError::TooLong { .. }), "{error}");
+    let padded = format!("[]{}", " ".repeat(MAX_SCHEMATIC_BYTES));
+    let error = read(&padded).unwrap_err();
+    assert!(matches!(error, SchematicError::TooLarge { .. }), "{error}");
+}
+
+#[test]
+fn errors_name_a_few_schematics_only() {
+    let names: Vec<String> = (0..100)
+        .map(|n| format!("yoke.schematics:{n:03}{}", "ü".repeat(1000)))
+        .collect();
+    let sections: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "x")).collect();
+    let error = super::schematic(&with(&sections), "none").unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("000ü") && text.contains("019ü") && !text.contains("020ü"),
+        "{text}"
+    );
+    assert!(text.ends_with("and 80 more") && text.len() < 6000, "{text}");
+}
