@@ -43,9 +43,10 @@ impl CachedFiles {
             .collect())
     }
 
-    /// Removes one of those that were listed. Who has it in memory keeps it; who wants it next fetches it anew.
-    pub fn remove(&self, file: &CachedFile) {
-        store::remove(&self.0.join(&file.name));
+    /// Removes one of those that were listed; false if it was gone already. Who has it in memory keeps it; who wants it
+    /// next fetches it anew.
+    pub fn remove(&self, file: &CachedFile) -> io::Result<bool> {
+        store::take_away(&self.0.join(&file.name))
     }
 }
 
@@ -83,7 +84,15 @@ mod tests {
             .each_ref()
             .map(|content| content.digests.sha256.as_str());
         assert_eq!(sizes, [(one, 3), (second, 6)]);
-        files.remove(listed.iter().find(|file| file.name == one).unwrap());
+        let first = listed.iter().find(|file| file.name == one).unwrap();
+        assert!(files.remove(first).unwrap());
+        assert!(!files.remove(first).unwrap(), "it is gone");
+        std::fs::create_dir(dir.path().join("modules/content/folder")).unwrap();
+        let folder = CachedFile {
+            name: "folder".to_owned(),
+            ..first.clone()
+        };
+        assert!(files.remove(&folder).is_err());
         assert_eq!(files.list().unwrap().len(), 1);
         assert!(store.content(one, 1000).is_none() && store.content(second, 1000).is_some());
     }

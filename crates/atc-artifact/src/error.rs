@@ -246,6 +246,15 @@ impl ArtifactError {
         }
     }
 
+    /// Whether what came is not what was promised: bytes from before must not hide that.
+    pub(crate) fn is_mismatch(&self) -> bool {
+        match self {
+            Self::Way { source, .. } => source.is_mismatch(),
+            Self::Digest { .. } | Self::Checksum { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Whether the same request may work a little later, with nobody changing anything.
     pub fn is_transient(&self) -> bool {
         self.kind() == ErrorKind::Unavailable
@@ -261,10 +270,10 @@ fn said(message: &str) -> String {
     }
 }
 
-/// Whether the server's certificate was refused: that does not pass by itself, and bytes from before must not hide it.
-/// By the words of the TLS library, since the HTTP client has no type for it.
+/// Whether the server's certificate was refused: that does not pass by itself. By the words of the TLS library, since the
+/// HTTP client has no type for it; the outermost error, which may name a URL, is not looked at.
 pub(crate) fn is_untrusted(error: &dyn std::error::Error) -> bool {
-    let mut next = Some(error);
+    let mut next = error.source();
     while let Some(error) = next {
         if error.to_string().contains("certificate") {
             return true;
@@ -272,4 +281,24 @@ pub(crate) fn is_untrusted(error: &dyn std::error::Error) -> bool {
         next = error.source();
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_places_are_no_words_of_tls() {
+        let named = ArtifactError::Timeout {
+            location: "https://certificate.example/m".to_owned(),
+            limit: Duration::from_secs(1),
+        };
+        assert!(!is_untrusted(&named));
+        let refused = std::io::Error::other("invalid peer certificate: UnknownIssuer");
+        let refused = ArtifactError::File {
+            path: "x".into(),
+            source: Arc::new(refused),
+        };
+        assert!(is_untrusted(&refused));
+    }
 }

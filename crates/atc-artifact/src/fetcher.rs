@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use crate::artifact::{Artifact, Content, Origin};
 use crate::error::ArtifactError;
 use crate::file::{self, FILE_TIMEOUT};
+use crate::gate::{Gate, Slot};
 use crate::http::{Download, Http, Validators};
 use crate::location::Location;
 use crate::memory::{Known, Memory, lock};
@@ -23,14 +24,16 @@ use crate::store::Store;
 use crate::unpack::unpack;
 use crate::verify::{check, normal};
 
-/// How long what was fetched before is given without another try once its server could not be reached: 30 s. A server
-/// that accepts connections and stays silent would otherwise cost each caller the whole timeout.
+/// How long what was fetched before is given without another try once its server gave nothing, or not in time: 30 s.
+/// Else a server that accepts connections and stays silent would cost each caller [`REFRESH_WAIT`].
 pub const STALE_FOR: Duration = Duration::from_secs(30);
 
-/// How many files and downloads are held in memory at once: 8. The next ones wait. With the default bound of
-/// 256 MiB, packed and unpacked together, that is the most memory that hostile servers can take; usual modules have
-/// 5 MiB.
-pub const MAX_AT_ONCE: usize = 8;
+/// How long a server is waited for where there is something that it gave before: 2 s. An API server gives a webhook ten
+/// seconds or so for all it does. The download goes on, and what it brings is given to the next one who asks.
+pub const REFRESH_WAIT: Duration = Duration::from_secs(2);
+
+/// How many local files are read at once: 4. The next ones wait. They hold as much memory as downloads do.
+pub const MAX_FILES_AT_ONCE: usize = 4;
 
 /// How many contents are read from the disk cache at once: 2. A content that another call reads meanwhile is shared.
 const MAX_CACHE_READS: usize = 2;
@@ -56,7 +59,8 @@ struct Inner {
     store: Option<Store>,
     memory: Memory,
     running: Mutex<HashMap<String, Running>>,
-    gate: Semaphore,
+    gate: Gate,
+    files: Semaphore,
     disk: Semaphore,
 }
 
@@ -86,7 +90,8 @@ impl Fetcher {
             store,
             memory: Memory::default(),
             running: Mutex::default(),
-            gate: Semaphore::new(MAX_AT_ONCE),
+            gate: Gate::default(),
+            files: Semaphore::new(MAX_FILES_AT_ONCE),
             disk: Semaphore::new(MAX_CACHE_READS),
         }))
     }
@@ -96,9 +101,9 @@ impl Fetcher {
     ///
     /// A URL is answered without asking its server when the checksum is known and the cache holds that content, and
     /// when the server was asked less than [`FetchOptions::fresh_for`] ago. Otherwise the server is asked, whether
-    /// there is something new if it lets itself be asked so; if it cannot be reached or is in trouble
-    /// ([`ArtifactError::is_transient`]), the bytes that the URL gave before are given, if they are still there
-    /// ([`Origin::Stale`]).
+    /// there is something new if it lets itself be asked so; if it gives nothing, whatever its reason, or not within
+    /// [`REFRESH_WAIT`], the bytes that the URL gave before are given, if they are still there ([`Origin::Stale`]).
+    /// A wrong checksum or digest stays an error.
     pub async fn fetch(
         &self,
         location: &Location,
@@ -152,7 +157,7 @@ impl Fetcher {
     }
 
     async fn read_file(&self, path: &Path) -> Result<Content, ArtifactError> {
-        let _permit = self.0.gate.acquire().await;
+        let _permit = self.0.files.acquire().await;
         let (owned, max_bytes) = (path.to_owned(), self.0.options.max_bytes);
         let read = tokio::task::spawn_blocking(move || file::read(&owned, max_bytes));
         let location = || path.display().to_string();
@@ -187,20 +192,23 @@ impl Fetcher {
         remote: &Remote,
         wanted: Option<&str>,
     ) -> Result<(Content, Origin), ArtifactError> {
-        let error = match self.download(remote).await {
-            Ok(content) => return Ok((content, Origin::Server)),
-            Err(error) if !error.is_transient() => return Err(error),
-            Err(error) => error,
+        let previous = self.0.previous(remote.key()).await;
+        let fits = |content: &Content| wanted.is_none_or(|sum| sum == content.digests.sha256);
+        let Some((known, content)) = previous.filter(|(_, content)| fits(content)) else {
+            return Ok((self.download(remote).await?, Origin::Server));
         };
-        let Some((known, content)) = self.0.previous(remote.key()).await else {
-            return Err(error);
-        };
-        if wanted.is_some_and(|wanted| wanted != content.digests.sha256) {
-            return Err(error);
+        match tokio::time::timeout(REFRESH_WAIT, self.download(remote)).await {
+            Ok(Ok(content)) => return Ok((content, Origin::Server)),
+            Ok(Err(error)) if error.is_mismatch() => return Err(error),
+            Ok(Err(error)) => {
+                tracing::warn!(url = %remote, error = &error as &dyn std::error::Error, "using the module fetched before");
+            }
+            Err(_) => {
+                tracing::warn!(url = %remote, "using the module fetched before while its server takes its time");
+            }
         }
-        tracing::warn!(url = %remote, error = &error as &dyn std::error::Error, "using the module fetched before");
         let known = Known::new(&known.sha256, known.validators, STALE_FOR, Origin::Stale);
-        self.0.memory.put_url(remote.key(), known);
+        self.0.memory.put_stale(remote.key(), known);
         Ok((content, Origin::Stale))
     }
 
@@ -266,10 +274,11 @@ struct Received {
 
 impl Inner {
     async fn download(self: &Arc<Self>, remote: &Remote) -> Result<Content, ArtifactError> {
-        let _permit = self.gate.acquire().await;
+        let slot = self.gate.slot(remote.host());
+        slot.take().await;
         let previous = self.previous(remote.key()).await;
         let known = previous.as_ref().map(|(known, _)| &known.validators);
-        let received = self.receive(remote, known).await?;
+        let received = self.receive(remote, known, &slot).await?;
         let (content, validators) = match (received, previous) {
             (Some(body), _) => {
                 let validators = body.validators.clone();
@@ -298,11 +307,12 @@ impl Inner {
         &self,
         remote: &Remote,
         known: Option<&Validators>,
+        slot: &Slot,
     ) -> Result<Option<Received>, ArtifactError> {
         match remote {
             Remote::Http(http, ..) => {
                 let known = known.cloned().unwrap_or_default();
-                Ok(match self.http.get(http, &known).await? {
+                Ok(match self.http.get(http, &known, slot).await? {
                     Download::Body(bytes, validators) => Some(Received {
                         bytes,
                         validators,
@@ -313,7 +323,7 @@ impl Inner {
             }
             Remote::Oci(at, ..) => {
                 let known = known.and_then(|known| known.etag.as_deref());
-                Ok(match self.registries.pull(at, known).await? {
+                Ok(match self.registries.pull(at, known, slot).await? {
                     Pulled::Layer {
                         packed,
                         layer,

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use url::{Host, Url};
 
 use crate::error::ArtifactError;
+use crate::gate::Slot;
 use crate::location::{HttpLocation, shown_url};
 use crate::memory::lock;
 use crate::retry::{Failure, retry};
@@ -91,6 +92,9 @@ pub(crate) type Sent = Arc<dyn Fn(u64) + Send + Sync>;
 pub(crate) struct Upload {
     pub(crate) bytes: Bytes,
     pub(crate) sent: Option<Sent>,
+    /// Whether the answer may take longer than a server may be silent: a registry may check and copy all of it first.
+    /// Whoever sends it sets an end.
+    pub(crate) is_patient: bool,
     /// How many bytes the connection has taken.
     moved: Arc<AtomicU64>,
 }
@@ -100,7 +104,15 @@ impl Upload {
         Self {
             bytes,
             sent,
+            is_patient: false,
             moved: Arc::default(),
+        }
+    }
+
+    pub(crate) fn patient(self) -> Self {
+        Self {
+            is_patient: true,
+            ..self
         }
     }
 
@@ -110,6 +122,8 @@ impl Upload {
 
     fn stream(&self) -> reqwest::Body {
         let this = self.clone();
+        // It may be sent again, after a challenge.
+        this.moved.store(0, Ordering::Relaxed);
         let pieces = (0..this.len()).step_by(UPLOAD_PIECE).map(move |at| {
             let end = this.len().min(at + UPLOAD_PIECE);
             this.moved.fetch_add((end - at) as u64, Ordering::Relaxed);
@@ -180,6 +194,7 @@ impl Http {
         &self,
         location: &HttpLocation,
         known: &Validators,
+        slot: &Slot,
     ) -> Result<Download, ArtifactError> {
         let limits = &self.limits;
         let mut url = location.url().clone();
@@ -189,7 +204,7 @@ impl Http {
             ..Request::get(url)
         };
         let end = Instant::now() + limits.total;
-        retry(limits, end, &location.to_string(), || async {
+        retry(limits, end, &location.to_string(), Some(slot), || async {
             let Answer { response, url, .. } = self.send(&request).await?;
             if response.status() == StatusCode::NOT_MODIFIED {
                 return Ok(Download::NotModified);
@@ -282,7 +297,7 @@ impl Http {
     }
 }
 
-/// Waits for an answer as long as the body goes out.
+/// Waits for an answer as long as the body goes out, and then as long as the upload is patient.
 async fn while_it_moves<T>(
     upload: &Upload,
     stall: Duration,
@@ -296,6 +311,9 @@ async fn while_it_moves<T>(
             return Ok(answer);
         }
         let moved = upload.moved.load(Ordering::Relaxed);
+        if upload.is_patient && moved >= upload.len() as u64 {
+            return Ok(answer.await);
+        }
         if moved == seen {
             return Err(ArtifactError::Timeout {
                 location: url.to_owned(),

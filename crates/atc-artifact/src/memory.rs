@@ -87,6 +87,16 @@ impl Memory {
         Some(known.clone())
     }
 
+    /// Lets what a URL gave before be given a while longer, unless the server gave something meanwhile.
+    pub(crate) fn put_stale(&self, url: &str, known: Known) {
+        let newer = self
+            .url(url)
+            .is_some_and(|now| now.is_current() || now.sha256 != known.sha256);
+        if !newer {
+            self.put_url(url, known);
+        }
+    }
+
     /// Remembers what a URL gave; the one used longest ago makes room.
     pub(crate) fn put_url(&self, url: &str, known: Known) {
         let mut all = lock(&self.urls);

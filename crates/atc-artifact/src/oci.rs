@@ -1,8 +1,7 @@
 //! Speaks with registries: the distribution API as far as modules need it, over our own HTTP client, whose bounds and
 //! rules for redirects hold here too.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use reqwest::header::HeaderMap;
 use serde::Deserialize;
@@ -10,6 +9,7 @@ use serde::Deserialize;
 use crate::credentials::Credentials;
 use crate::error::ArtifactError;
 use crate::http::{Answer, Http, read_body};
+use crate::lenient;
 use crate::reference::OciLocation;
 use crate::retry::Failure;
 
@@ -17,6 +17,7 @@ mod challenge;
 mod manifest;
 mod pull;
 mod push;
+mod scheme;
 mod session;
 mod token;
 
@@ -24,6 +25,7 @@ pub(crate) use manifest::Blob;
 pub(crate) use pull::{Pulled, check_blob};
 pub use push::{PUSH_TIMEOUT, Pushed, Pusher};
 
+use scheme::Schemes;
 use token::Tokens;
 
 /// Largest manifest that is read: 4 MiB, what the distribution specification asks registries to take. Ours have 500
@@ -33,16 +35,13 @@ pub const MAX_MANIFEST: u64 = 4 << 20;
 const MAX_COMPLAINT: u64 = 8 << 10;
 /// How much of it is repeated: 300 letters.
 const MAX_WORDS: usize = 300;
-/// How many registries' schemes are remembered before all are forgotten: 1024.
-const MAX_SCHEMES: usize = 1024;
 
 /// All registries, and what was learned of them.
 pub(crate) struct Registries {
     http: Arc<Http>,
     credentials: Credentials,
     tokens: Tokens,
-    /// The scheme that works, by host, for hosts that may speak plain http.
-    schemes: Mutex<HashMap<String, &'static str>>,
+    schemes: Schemes,
 }
 
 impl Registries {
@@ -51,7 +50,7 @@ impl Registries {
             http,
             credentials,
             tokens: Tokens::default(),
-            schemes: Mutex::default(),
+            schemes: Schemes::default(),
         }
     }
 }
@@ -86,13 +85,14 @@ fn unusable(at: &OciLocation, reason: &str) -> ArtifactError {
 fn complaint(body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct Body {
+        #[serde(deserialize_with = "lenient::or_default")]
         errors: Vec<One>,
     }
     #[derive(Deserialize)]
     struct One {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "lenient::or_default")]
         code: String,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "lenient::or_default")]
         message: String,
     }
     if let Ok(body) = serde_json::from_slice::<Body>(body) {

@@ -31,6 +31,21 @@ impl Remote {
         }
     }
 
+    /// The host that is asked, without its port.
+    pub(crate) fn host(&self) -> &str {
+        match self {
+            Self::Http(at) => at.url().host_str().unwrap_or_default(),
+            Self::Oci(at, _) => {
+                let host = at.api_host();
+                match host.rsplit_once(':') {
+                    // An address of version 6 has colons in brackets.
+                    Some((name, port)) if !port.contains(']') => name,
+                    _ => host,
+                }
+            }
+        }
+    }
+
     /// Whether what it gave once is what it will always give.
     pub(crate) fn is_immutable(&self) -> bool {
         matches!(self, Self::Oci(at, _) if at.digest().is_some())

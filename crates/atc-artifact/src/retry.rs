@@ -6,6 +6,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use tokio::time::Instant;
 
 use crate::error::ArtifactError;
+use crate::gate::Slot;
 use crate::http::Limits;
 
 /// How often a request is sent while its server is in trouble, the first time included, unless told otherwise: 3.
@@ -41,11 +42,12 @@ impl Failure {
     }
 }
 
-/// Tries until it works, fails for good, or it is `end`.
+/// Tries until it works, fails for good, or it is `end`. The place of the download is left between two tries.
 pub(crate) async fn retry<T, Try>(
     limits: &Limits,
     end: Instant,
     location: &str,
+    slot: Option<&Slot>,
     attempt: impl Fn() -> Try,
 ) -> Result<T, ArtifactError>
 where
@@ -53,7 +55,13 @@ where
 {
     let mut nth = 1;
     loop {
-        let result = tokio::time::timeout_at(end, attempt()).await;
+        let one = async {
+            if let Some(slot) = slot {
+                slot.take().await;
+            }
+            attempt().await
+        };
+        let result = tokio::time::timeout_at(end, one).await;
         let failure = match result {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(failure)) => failure,
@@ -74,6 +82,9 @@ where
             pause_ms = pause.as_millis(),
             "trying again"
         );
+        if let Some(slot) = slot {
+            slot.leave();
+        }
         tokio::time::sleep(pause).await;
         nth += 1;
     }

@@ -230,10 +230,17 @@ fn touch(file: &File) {
     let _ = file.set_modified(SystemTime::now());
 }
 
+/// Whether it was there and is gone now.
+pub(crate) fn take_away(path: &Path) -> io::Result<bool> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 pub(crate) fn remove(path: &Path) {
-    if let Err(error) = fs::remove_file(path)
-        && error.kind() != io::ErrorKind::NotFound
-    {
+    if let Err(error) = take_away(path) {
         tracing::warn!(file = %path.display(), %error, "cannot remove a file of the module cache");
     }
 }

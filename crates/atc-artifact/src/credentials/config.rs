@@ -9,6 +9,7 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use serde::Deserialize;
 
 use super::{Credential, CredentialsError};
+use crate::lenient;
 
 /// Largest docker config that is read: 1 MiB, as a Secret may have.
 pub(super) const MAX_CONFIG: u64 = 1 << 20;
@@ -31,22 +32,26 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct DockerConfig {
+    #[serde(deserialize_with = "lenient::map")]
     auths: BTreeMap<String, Entry>,
-    #[serde(rename = "credHelpers")]
+    #[serde(rename = "credHelpers", deserialize_with = "lenient::map")]
     helpers: BTreeMap<String, String>,
-    #[serde(rename = "credsStore")]
+    #[serde(rename = "credsStore", deserialize_with = "lenient::or_default")]
     store: String,
 }
 
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Entry {
+    #[serde(deserialize_with = "lenient::or_default")]
     auth: String,
+    #[serde(deserialize_with = "lenient::or_default")]
     username: String,
+    #[serde(deserialize_with = "lenient::or_default")]
     password: String,
-    #[serde(rename = "identitytoken")]
+    #[serde(rename = "identitytoken", deserialize_with = "lenient::or_default")]
     identity: String,
-    #[serde(rename = "registrytoken")]
+    #[serde(rename = "registrytoken", deserialize_with = "lenient::or_default")]
     token: String,
 }
 
@@ -69,8 +74,12 @@ impl DockerConfig {
 
     /// Reads the old form, `.dockercfg`: the entries alone.
     pub fn parse_old(text: &[u8]) -> Result<Self, CredentialsError> {
+        #[derive(Deserialize)]
+        #[serde(transparent)]
+        struct Old(#[serde(deserialize_with = "lenient::map")] BTreeMap<String, Entry>);
+        let Old(auths) = read(text)?;
         let config = Self {
-            auths: read(text)?,
+            auths,
             ..Self::default()
         };
         config.check()

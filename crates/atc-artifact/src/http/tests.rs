@@ -84,3 +84,20 @@ fn validators_are_bounded_and_sent_back() {
     assert_eq!(sent.get(IF_NONE_MATCH).unwrap(), "\"v1\"");
     assert!(sent.get(IF_MODIFIED_SINCE).is_none());
 }
+
+#[tokio::test]
+async fn a_stalled_upload_ends() {
+    let stall = Duration::from_millis(50);
+    let upload = || Upload::new(Bytes::from_static(b"0123456789"), None);
+    for (upload, moved, ends) in [
+        (upload(), 4, true),
+        (upload(), 10, true),
+        (upload().patient(), 4, true),
+        (upload().patient(), 10, false),
+    ] {
+        upload.moved.store(moved, Ordering::Relaxed);
+        let late = tokio::time::sleep(stall * 8);
+        let waited = while_it_moves(&upload, stall, "http://h/", late).await;
+        assert_eq!(waited.is_err(), ends, "{moved} {}", upload.is_patient);
+    }
+}

@@ -79,7 +79,7 @@ impl Pusher {
             .collect();
 
         let end = Instant::now() + self.0.http.limits().total;
-        let session = Session::new(&self.0, to, "pull,push", end);
+        let session = Session::new(&self.0, to, "pull,push", end, None);
         session.put_blob(to, &config_blob, config, None).await?;
         session.put_blob(to, &layer_blob, packed, sent).await?;
         for tag in &all {
@@ -128,7 +128,7 @@ impl Session<'_> {
                 CONTENT_TYPE,
                 HeaderValue::from_static("application/octet-stream"),
             );
-            ask.body = Some(Upload::new(content.clone(), sent.clone()));
+            ask.body = Some(Upload::new(content.clone(), sent.clone()).patient());
             let answer = self.send(&ask).await?;
             if answer.response.status() == StatusCode::CREATED {
                 Ok(())
@@ -149,10 +149,11 @@ impl Session<'_> {
         self.retry(|| async {
             let mut ask = Ask::new(Method::PUT, self.url(&format!("manifests/{tag}")).await?);
             ask.headers.insert(CONTENT_TYPE, HeaderValue::from_static(MANIFEST));
-            ask.body = Some(Upload::new(Bytes::copy_from_slice(text.as_bytes()), None));
+            ask.body = Some(Upload::new(Bytes::copy_from_slice(text.as_bytes()), None).patient());
             let answer = self.send(&ask).await?;
             let hint = match answer.response.status() {
-                StatusCode::CREATED => return Ok(()),
+                // Some registries say so in other words.
+                StatusCode::OK | StatusCode::CREATED | StatusCode::ACCEPTED => return Ok(()),
                 StatusCode::BAD_REQUEST | StatusCode::METHOD_NOT_ALLOWED | StatusCode::UNSUPPORTED_MEDIA_TYPE => {
                     format!(
                         "if it takes only some media types, allow '{MANIFEST}', '{CONFIG}' and '{LAYER}' ({digest})"

@@ -1,7 +1,6 @@
 //! Requests to one repository: the scheme that its registry speaks, and what proves to it who we are.
 
 use std::sync::Mutex;
-use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Method, StatusCode};
@@ -9,10 +8,12 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::challenge::{self, Challenge};
+use super::scheme::{PROBE_TIMEOUT, Scheme, is_greeting};
 use super::token::{Wanted, basic, bearer};
-use super::{MAX_SCHEMES, Registries, refusal, unusable};
+use super::{Registries, refusal, unusable};
 use crate::credentials::Credential;
 use crate::error::{ArtifactError, is_untrusted};
+use crate::gate::Slot;
 use crate::http::{Answer, Request, Upload};
 use crate::memory::lock;
 use crate::reference::OciLocation;
@@ -21,9 +22,6 @@ use crate::retry::{Failure, retry};
 /// How often one request may be answered with a challenge: 2. The first one asks who we are, a second one for another
 /// token; then it is a loop.
 const MAX_CHALLENGES: usize = 2;
-/// How long a host that may speak plain http may take to answer over https: 3 s. It need not understand a word of it.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
-
 /// One artifact's repository while it is pulled or pushed.
 pub(super) struct Session<'a> {
     registries: &'a Registries,
@@ -32,7 +30,12 @@ pub(super) struct Session<'a> {
     actions: &'static str,
     /// When all must be done.
     end: Instant,
+    /// The place of the download; none for a push.
+    slot: Option<&'a Slot>,
     authorization: Mutex<Option<HeaderValue>>,
+    /// The token that was got last in this session, not before it.
+    got: Mutex<Option<HeaderValue>>,
+    found: Mutex<Option<Scheme>>,
 }
 
 /// One request to the repository.
@@ -60,13 +63,17 @@ impl<'a> Session<'a> {
         at: &'a OciLocation,
         actions: &'static str,
         end: Instant,
+        slot: Option<&'a Slot>,
     ) -> Self {
         Self {
             registries,
             at,
             actions,
             end,
+            slot,
             authorization: Mutex::default(),
+            got: Mutex::default(),
+            found: Mutex::default(),
         }
     }
 
@@ -77,7 +84,7 @@ impl<'a> Session<'a> {
     {
         let location = self.at.to_string();
         let limits = self.registries.http.limits();
-        let result = retry(limits, self.end, &location, attempt).await;
+        let result = retry(limits, self.end, &location, self.slot, attempt).await;
         result.map_err(|error| error.on_the_way_to(&location))
     }
 
@@ -92,8 +99,7 @@ impl<'a> Session<'a> {
         Url::parse(url).map_err(|_| unusable(self.at, "its address is no URL"))
     }
 
-    /// The scheme that the registry speaks. Where plain http is allowed at all, https is tried first, and remembered
-    /// if anything answers there; a certificate that is not trusted is no reason to speak plain http.
+    /// How the registry is spoken with: as this session found out, or another one a moment ago.
     async fn scheme(&self) -> Result<&'static str, ArtifactError> {
         let [first, others @ ..] = self.at.schemes() else {
             return Ok("https");
@@ -102,37 +108,72 @@ impl<'a> Session<'a> {
             return Ok(first);
         };
         let host = self.at.api_host();
-        if let Some(scheme) = lock(&self.registries.schemes).get(host) {
-            return Ok(scheme);
+        let found = *lock(&self.found);
+        if let Some(scheme) = found {
+            return Ok(scheme.name());
         }
-        let secure = tokio::time::timeout(PROBE_TIMEOUT, self.answers(first)).await;
-        let scheme = match secure {
-            Ok(Ok(())) => first,
-            Ok(Err(error)) if is_untrusted(&error) => return Ok(first),
-            Ok(Err(_)) | Err(_) => {
-                self.answers(plain).await?;
-                plain
+        let scheme = match self.registries.schemes.get(host) {
+            Some(scheme) => scheme,
+            None => {
+                let scheme = self.probe(first, plain).await?;
+                self.registries.schemes.put(host, scheme);
+                scheme
             }
         };
-        let mut all = lock(&self.registries.schemes);
-        if all.len() >= MAX_SCHEMES {
-            all.clear();
-        }
-        all.insert(host.to_owned(), scheme);
-        Ok(scheme)
+        *lock(&self.found) = Some(scheme);
+        Ok(scheme.name())
     }
 
-    /// Whether anything answers in this scheme, whatever it says.
-    async fn answers(&self, scheme: &str) -> Result<(), ArtifactError> {
+    /// Finds out what the registry speaks where plain http is allowed at all: https if anything answers there, or if a
+    /// certificate is refused; plain http only if what answers there looks like a registry.
+    async fn probe(
+        &self,
+        secure: &'static str,
+        plain: &'static str,
+    ) -> Result<Scheme, ArtifactError> {
+        let probed = tokio::time::timeout(PROBE_TIMEOUT, self.ping(secure)).await;
+        let late = match probed {
+            Ok(Ok(_)) => return Ok(Scheme::Secure),
+            Ok(Err(error)) if is_untrusted(&error) => return Ok(Scheme::Secure),
+            Ok(Err(_)) => false,
+            Err(_) => true,
+        };
+        let answer = self.ping(plain).await?;
+        let looks_right = match answer {
+            Some(answer) => is_greeting(answer).await,
+            None => false,
+        };
+        Ok(match (looks_right, late) {
+            // Such as the complaint of a TLS server: the request itself tells then what is wrong with https.
+            (false, _) => Scheme::Secure,
+            (true, false) => Scheme::Plain,
+            (true, true) => Scheme::Downgraded,
+        })
+    }
+
+    /// What the registry answers in this scheme to who only asks whether it is there; nothing if that leads elsewhere.
+    async fn ping(&self, scheme: &str) -> Result<Option<Answer>, ArtifactError> {
         let url = self.parse(&format!("{scheme}://{}/v2/", self.at.api_host()))?;
         let request = Request {
             insecure: self.at.is_insecure(),
             ..Request::get(url)
         };
         match self.registries.http.send(&request).await {
-            Ok(_) | Err(ArtifactError::Redirect { .. }) => Ok(()),
+            Ok(answer) => Ok(Some(answer).filter(|answer| !answer.elsewhere)),
+            Err(ArtifactError::Redirect { .. }) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether credentials may go over this connection at all.
+    fn is_downgraded(&self) -> bool {
+        *lock(&self.found) == Some(Scheme::Downgraded)
+    }
+
+    /// What was found out of the registry does not hold any more, perhaps.
+    fn forget_scheme(&self) {
+        lock(&self.found).take();
+        self.registries.schemes.forget(self.at.api_host());
     }
 
     /// Sends a request, and proves who we are when that is asked for. Any status but 401 is the caller's matter.
@@ -152,7 +193,8 @@ impl<'a> Session<'a> {
             } else {
                 None
             };
-            let answer = self.registries.http.send(&request).await?;
+            let answer = self.registries.http.send(&request).await;
+            let answer = answer.inspect_err(|_| self.forget_scheme())?;
             if answer.response.status() != StatusCode::UNAUTHORIZED
                 || answer.elsewhere
                 || !same_host
@@ -191,7 +233,11 @@ impl<'a> Session<'a> {
         round: usize,
     ) -> Result<Option<HeaderValue>, Failure> {
         let refused = lock(&self.authorization).clone();
-        let credential = self.credential().await?;
+        let credential = if self.is_downgraded() {
+            None
+        } else {
+            self.credential().await?
+        };
         if let Some(Credential::Token(token)) = &credential {
             let header = bearer(token).filter(|header| refused.as_ref() != Some(header));
             return Ok(header);
@@ -216,7 +262,8 @@ impl<'a> Session<'a> {
             };
             let tokens = &self.registries.tokens;
             let kept = tokens.kept(&wanted);
-            if round > 0 && kept.is_some() && refused == kept {
+            let is_new = kept.is_some() && *lock(&self.got) == kept;
+            if round > 0 && is_new && refused == kept {
                 // A token that was got for this very request; perhaps the registry wants another scope.
                 match other {
                     Some(other) => wanted.scope = other,
@@ -225,10 +272,9 @@ impl<'a> Session<'a> {
             } else if kept.is_some() && refused != kept {
                 return Ok(kept);
             }
-            return tokens
-                .get(&self.registries.http, self.at, &wanted)
-                .await
-                .map(Some);
+            let token = tokens.get(&self.registries.http, self.at, &wanted).await?;
+            *lock(&self.got) = Some(token.clone());
+            return Ok(Some(token));
         }
         match credential {
             Some(credential) if challenges.contains(&Challenge::Basic) => {
@@ -251,6 +297,10 @@ impl<'a> Session<'a> {
         let (registry, advice) = (self.at.registry(), self.registries.credentials.advice());
         let more = if challenges.is_empty() {
             "unauthorized: it names no way of authentication that is known here".to_owned()
+        } else if self.is_downgraded() {
+            format!(
+                "unauthorized: '{registry}' does not answer over https, and no credentials are sent over plain http then"
+            )
         } else if lock(&self.authorization).is_some() {
             format!("unauthorized: the credentials for '{registry}' are refused; {advice}")
         } else {

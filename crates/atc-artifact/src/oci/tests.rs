@@ -20,6 +20,7 @@ mod auth;
 mod faults;
 mod pushes;
 mod registry;
+mod schemes;
 
 use registry::{Auth, Registry, Reply, digest, reply};
 
@@ -256,6 +257,28 @@ async fn a_registry_that_is_away_is_bridged_by_the_cache() {
 }
 
 #[tokio::test]
+async fn wrong_digests_are_not_hidden_by_the_cache() {
+    let (registry, dir) = (Registry::start().await, tempfile::tempdir().unwrap());
+    registry.put("app:v1", &gzip(MODULE));
+    let url = registry.oci("app:v1");
+    let with_cache = || {
+        fetcher(|options| {
+            options.cache_dir = Some(dir.path().to_owned());
+            options.tries = 1;
+        })
+    };
+    get(&with_cache(), &url).await.unwrap();
+    registry.put("app:v1", &gzip(b"\0asm new"));
+    registry.fault("GET", "/blobs/", 1, reply("200 OK", "", b"something else"));
+    let error = fails(&with_cache(), &url, "wrong layer").await;
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    registry.fault("HEAD", "/manifests/", 9, reply("403 Forbidden", "", b""));
+    registry.fault("GET", "/manifests/", 9, reply("403 Forbidden", "", b""));
+    let stale = get(&with_cache(), &url).await.unwrap();
+    assert_eq!((&stale.bytes[..], stale.origin), (MODULE, Origin::Stale));
+}
+
+#[tokio::test]
 async fn checksums_are_of_the_unpacked_module() {
     let registry = Registry::start().await;
     let (good, bad) = (crate::verify::sha256_hex(MODULE), "2".repeat(64));
@@ -306,6 +329,8 @@ fn complaints_become_one_line() {
         ),
         (r#"{"errors":[{"code":"A"},{"message":"b\nc"}]}"#, "A, b c"),
         (r#"{"errors":[]}"#, ""),
+        (r#"{"errors":null}"#, ""),
+        (r#"{"errors":[{"code":"DENIED","message":null}]}"#, "DENIED"),
         (r#"{"error":"x"}"#, ""),
         ("busy\n", "busy"),
         ("<html>busy", ""),

@@ -7,9 +7,10 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
+use reqwest::{Method, StatusCode};
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::time::Instant;
 use url::Url;
 
@@ -23,9 +24,9 @@ use crate::retry::Failure;
 use crate::verify::sha256_hex;
 
 /// How long a token holds whose service does not say so: 1 min, as the specification has it.
-const DEFAULT_LIFE: u64 = 60;
+const DEFAULT_LIFE: Duration = Duration::from_mins(1);
 /// The longest that a token is kept: 1 h.
-const MAX_LIFE: u64 = 3600;
+const MAX_LIFE: Duration = Duration::from_hours(1);
 /// The largest answer of a token service: 1 MiB; the longest tokens seen have some 10 KiB.
 const MAX_ANSWER: u64 = 1 << 20;
 /// How many tokens are kept before all are dropped: 1024.
@@ -51,7 +52,8 @@ pub(super) struct Wanted<'a> {
 struct Answer {
     token: Option<String>,
     access_token: Option<String>,
-    expires_in: Option<u64>,
+    /// Seconds; some services write them as a text or a fraction.
+    expires_in: Option<Value>,
 }
 
 impl Wanted<'_> {
@@ -127,7 +129,22 @@ impl Tokens {
         at: &OciLocation,
         wanted: &Wanted<'_>,
     ) -> Result<HeaderValue, Failure> {
-        let answer = http.send(&wanted.request(at)?).await?;
+        let mut answer = http.send(&wanted.request(at)?).await?;
+        let status = answer.response.status();
+        if let Some(Credential::Identity(token)) = wanted.credential
+            && [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&status)
+        {
+            // A service that does not know the way of OAuth2 may take it as a password.
+            let credential = Credential::Password {
+                user: String::new(),
+                password: token.clone(),
+            };
+            let other = Wanted {
+                credential: Some(&credential),
+                ..*wanted
+            };
+            answer = http.send(&other.request(at)?).await?;
+        }
         if !answer.response.status().is_success() {
             let more = if wanted.credential.is_some() {
                 "its token service refuses the credentials"
@@ -145,8 +162,8 @@ impl Tokens {
             .ok_or_else(no_token)?;
         let token = bearer(&token).ok_or_else(no_token)?;
         // A little less, so that it holds when it arrives.
-        let life = Duration::from_secs(answer.expires_in.unwrap_or(DEFAULT_LIFE).min(MAX_LIFE))
-            .mul_f64(0.8);
+        let told = answer.expires_in.as_ref().and_then(seconds);
+        let life = told.unwrap_or(DEFAULT_LIFE).min(MAX_LIFE).mul_f64(0.8);
         let mut all = lock(&self.0);
         if all.len() >= MAX_TOKENS {
             all.clear();
@@ -154,6 +171,18 @@ impl Tokens {
         all.insert(wanted.key(), (token.clone(), Instant::now() + life));
         Ok(token)
     }
+}
+
+/// How long a token holds; nothing if that is no time.
+fn seconds(told: &Value) -> Option<Duration> {
+    let seconds = match told {
+        Value::String(text) => text.trim().parse().ok()?,
+        other => other.as_f64()?,
+    };
+    if seconds > MAX_LIFE.as_secs_f64() {
+        return Some(MAX_LIFE);
+    }
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// User and password as a header.

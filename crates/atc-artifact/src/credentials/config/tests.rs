@@ -220,3 +220,21 @@ proptest! {
         let _ = (found, DockerConfig::parse(key.as_bytes()));
     }
 }
+
+#[test]
+fn null_is_as_good_as_nothing() {
+    let nulls = r#"{"auth":null,"username":null,"password":null,"identitytoken":null,"registrytoken":null}"#;
+    let all =
+        format!(r#"{{"auths":{{"h":{nulls},"i":null}},"credHelpers":null,"credsStore":null}}"#);
+    let good =
+        r#"{"auths":{"h":{"auth":"am9lOnB3","identitytoken":null}},"credHelpers":{"i":null}}"#;
+    for text in [all.as_str(), r#"{"auths":null}"#] {
+        let config = DockerConfig::parse(text.as_bytes()).unwrap();
+        assert_eq!(config.find("h", "app").unwrap(), None, "{text}");
+    }
+    let found = DockerConfig::parse(good.as_bytes()).unwrap();
+    assert!(found.find("h", "app").unwrap().is_some());
+    let old = DockerConfig::parse_old(br#"{"h":{"auth":"am9lOnB3"},"i":null}"#).unwrap();
+    assert!(old.find("h", "app").unwrap().is_some());
+    assert_eq!(old.find("i", "app").unwrap(), None);
+}

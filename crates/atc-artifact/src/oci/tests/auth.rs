@@ -64,6 +64,58 @@ async fn tokens_are_kept_while_they_hold() {
 }
 
 #[tokio::test]
+async fn a_kept_token_that_is_refused_is_replaced() {
+    let registry = with(Auth::Bearer(Some("joe:pw"), MINUTE)).await;
+    let fetcher = fetcher(|options| {
+        options.credentials = login(&registry.host(), "joe:pw");
+        options.fresh_for = Duration::ZERO;
+    });
+    let location = at(&registry.oci("app:v1"));
+    for round in 1..=3 {
+        let fetched = fetcher.fetch_fresh(&location, None).await;
+        assert!(fetched.is_ok(), "{:?}", fetched.map(|_| ()));
+        assert_eq!(registry.calls("GET", "/token").len(), round);
+        registry.revoke_tokens();
+    }
+}
+
+#[tokio::test]
+async fn token_services_may_answer_in_many_ways() {
+    for answer in [
+        json!({ "token": "t0", "expires_in": 60.5 }),
+        json!({ "token": "t0", "expires_in": "60" }),
+        json!({ "token": "t0", "expires_in": null }),
+        json!({ "token": "t0", "expires_in": -1 }),
+        json!({ "token": "t0", "expires_in": "soon" }),
+        json!({ "token": null, "access_token": "t0", "expires_in": [1] }),
+    ] {
+        let registry = with(Auth::Bearer(None, MINUTE)).await;
+        registry.good_token("t0");
+        registry.fault(
+            "GET",
+            "/token",
+            9,
+            reply("200 OK", "", answer.to_string().as_bytes()),
+        );
+        let artifact = get(&plain(), &registry.oci("app:v1")).await;
+        assert!(artifact.is_ok(), "{answer}: {:?}", artifact.map(|_| ()));
+    }
+}
+
+#[tokio::test]
+async fn identity_tokens_work_where_only_get_is_known() {
+    for status in ["404 Not Found", "405 Method Not Allowed"] {
+        let registry = with(Auth::Bearer(Some(":identity"), MINUTE)).await;
+        registry.fault("POST", "/token", 9, reply(status, "", b""));
+        let credentials =
+            config(&json!({ "auths": { registry.host(): { "identitytoken": "identity" } } }));
+        let fetcher = fetcher(|options| options.credentials = credentials);
+        let artifact = get(&fetcher, &registry.oci("app:v1")).await.unwrap();
+        assert_eq!(artifact.bytes, MODULE);
+    }
+}
+
+#[tokio::test]
 async fn identity_tokens_and_registry_tokens_work() {
     let registry = with(Auth::Bearer(Some("joe:pw"), MINUTE)).await;
     let host = registry.host();

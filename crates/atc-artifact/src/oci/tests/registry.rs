@@ -70,6 +70,8 @@ struct State {
     auth: Auth,
     tokens: HashMap<String, tokio::time::Instant>,
     token_field: &'static str,
+    /// Whether a greeting of TLS is never answered.
+    silent_tls: bool,
     faults: Vec<Fault>,
     calls: Vec<Call>,
 }
@@ -133,6 +135,23 @@ impl Registry {
         self.state().token_field = name;
     }
 
+    pub(super) fn silent_tls(&self, is_silent: bool) {
+        self.state().silent_tls = is_silent;
+    }
+
+    /// From now on this token is good.
+    pub(super) fn good_token(&self, token: &str) {
+        let until = tokio::time::Instant::now() + Duration::from_mins(1);
+        self.state().tokens.insert(token.to_owned(), until);
+    }
+
+    /// From now on no token is good that was given before.
+    pub(super) fn revoke_tokens(&self) {
+        let mut state = self.state();
+        let now = tokio::time::Instant::now();
+        state.tokens.values_mut().for_each(|until| *until = now);
+    }
+
     pub(super) fn auth(&self, auth: Auth) {
         self.state().auth = auth;
     }
@@ -187,7 +206,8 @@ impl Registry {
 
     pub(super) fn calls(&self, method: &str, part: &str) -> Vec<Call> {
         let state = self.state();
-        let fit = |call: &&Call| call.method == method && call.path.contains(part);
+        let fit =
+            |call: &&Call| (method.is_empty() || call.method == method) && call.path.contains(part);
         state.calls.iter().filter(fit).cloned().collect()
     }
 
@@ -221,6 +241,10 @@ impl Registry {
 
 async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>, port: u16) {
     let Some(call) = read(&mut stream).await else {
+        let is_silent = state.lock().unwrap().silent_tls;
+        if is_silent {
+            std::future::pending::<()>().await;
+        }
         return;
     };
     let reply = {
