@@ -22,6 +22,9 @@ const SAME: [&str; 14] = [
     "type",
 ];
 
+/// Keywords with more schemas that say something of the same value.
+const LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+
 /// Says that fields which are not declared are kept.
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 /// What every object has: the server keeps schemas from saying more of these than of their names.
@@ -108,12 +111,9 @@ impl Converted {
         if nullable {
             allow_null(&mut result);
         }
-        if let Some(values) = schema.get("enum").and_then(Value::as_array) {
-            let mut values = values.clone();
-            if nullable && !values.contains(&Value::Null) {
-                values.push(Value::Null);
-            }
-            result.insert("enum".to_owned(), Value::Array(values));
+        // Null must be among the values even where it is allowed.
+        if let Some(values @ Value::Array(_)) = schema.get("enum") {
+            result.insert("enum".to_owned(), values.clone());
         }
         self.pattern(schema, &mut result);
         self.leaves(Left::Rules, schema.contains_key("x-kubernetes-validations"));
@@ -126,6 +126,9 @@ impl Converted {
             _ => {}
         }
         self.children(schema, &mut result);
+        if nullable {
+            spare_null(&mut result);
+        }
         close(schema, &mut result);
         result
     }
@@ -166,7 +169,7 @@ impl Converted {
         if let Some(inner @ Value::Object(_)) = schema.get("not") {
             result.insert("not".to_owned(), self.part(inner));
         }
-        for keyword in ["allOf", "anyOf", "oneOf"] {
+        for keyword in LISTS {
             let Some(list) = schema.get(keyword).and_then(Value::as_array) else {
                 continue;
             };
@@ -183,6 +186,18 @@ fn allow_null(result: &mut Map<String, Value>) {
         Some(Value::Array(kinds)) => kinds.push("null".into()),
         Some(one) => *one = json!([one.take(), "null"]),
         None => {}
+    }
+}
+
+/// Where null is allowed, the server does not hold it against further schemas.
+fn spare_null(result: &mut Map<String, Value>) {
+    let further: Map<String, Value> = LISTS
+        .into_iter()
+        .chain(["not"])
+        .filter_map(|keyword| Some((keyword.to_owned(), result.shift_remove(keyword)?)))
+        .collect();
+    if !further.is_empty() {
+        result.insert("anyOf".to_owned(), json!([{ "enum": [null] }, further]));
     }
 }
 

@@ -4,6 +4,8 @@ use serde_json::Value;
 
 /// Fills in defaults, where a field is missing or null and may not be; whole numbers are integers, however they are written
 /// (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#defaulting-and-nullable>).
+///
+/// A null that nothing replaces stays: a create or an update drops it, a server-side apply is refused.
 pub(super) fn fill(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -132,7 +132,28 @@ fn nulls_and_defaults_are_as_the_server_takes_them() {
     let nullable = json!({ "type": "string", "nullable": true });
     check(&nullable, &json!(null), None);
     let nullable = json!({ "type": "string", "nullable": true, "enum": ["a"] });
+    check(&nullable, &json!(null), Some("\"a\""));
+    let nullable = json!({ "type": "string", "nullable": true, "enum": ["a", null] });
     check(&nullable, &json!(null), None);
+    for (further, wrong) in [
+        (
+            json!({ "anyOf": [{ "enum": ["a"] }, { "enum": ["b"] }] }),
+            "c",
+        ),
+        (json!({ "allOf": [{ "enum": ["a"] }] }), "c"),
+        (
+            json!({ "oneOf": [{ "enum": ["a"] }, { "enum": ["b"] }] }),
+            "c",
+        ),
+        (json!({ "not": { "enum": ["c", null] } }), "c"),
+    ] {
+        let mut nullable = further.clone();
+        nullable["type"] = json!("string");
+        nullable["nullable"] = json!(true);
+        check(&nullable, &json!(null), None);
+        check(&nullable, &json!("a"), None);
+        check(&nullable, &json!(wrong), Some(""));
+    }
     let defaulted = json!({ "type": "string", "default": "x" });
     check(&defaulted, &json!(null), None);
     let anything = json!({ "x-kubernetes-preserve-unknown-fields": true });
