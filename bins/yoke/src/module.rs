@@ -6,14 +6,24 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use atc_engine::artifact::{Artifact, DEFAULT_MAX_BYTES, FetchOptions, Fetcher, Location};
+use atc_engine::artifact::{
+    Artifact, Credentials, DEFAULT_MAX_BYTES, FetchOptions, Fetcher, Location,
+};
 
 /// A module's unpacked bytes, from a path or a URL, and where that is, as it may be shown.
 pub(crate) async fn fetch(location: &str) -> anyhow::Result<(Location, Artifact)> {
     let location: Location = location.parse()?;
-    let fetcher = Fetcher::new(FetchOptions::default());
+    let fetcher = Fetcher::new(options());
     let artifact = fetcher.fetch(&location, None).await?;
     Ok((location, artifact))
+}
+
+/// As the user who runs this: modules of private registries are read too.
+fn options() -> FetchOptions {
+    FetchOptions {
+        credentials: Credentials::User,
+        ..FetchOptions::default()
+    }
 }
 
 /// A local module's bytes, as they are.
@@ -74,4 +84,14 @@ fn write_now(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     }
     aside.persist(&path)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_registries_are_asked_as_the_user() {
+        assert!(matches!(options().credentials, Credentials::User));
+    }
 }

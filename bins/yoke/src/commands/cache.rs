@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
-use atc_engine::artifact::CachedFiles;
+use atc_engine::artifact::{CachedFile, CachedFiles};
 use atc_engine::flight::CompiledFiles;
 use serde_json::{Value, json};
 
@@ -52,17 +52,22 @@ pub(super) async fn run(args: &Cache) -> anyhow::Result<()> {
             let limits = Limits::of(args);
             let removed = blocking(args.compilation_cache.clone(), move |dir| {
                 let doomed = doomed(list(&dir)?, &limits, SystemTime::now());
-                remove(&dir, &doomed)?;
-                Ok(doomed)
+                remove(&dir, &doomed)
             })
             .await?;
-            let bytes: u64 = removed.iter().map(|file| file.bytes).sum();
+            let bytes: u64 = removed.bytes;
             render::message(format!(
                 "removed {} files of {}",
-                removed.len(),
+                removed.files,
                 size(bytes)
             ));
-            Ok(())
+            match removed.failed {
+                Some((path, error)) => Err(anyhow::Error::new(error).context(format!(
+                    "{} files could not be removed, the first of them \"{path}\"",
+                    removed.left
+                ))),
+                None => Ok(()),
+            }
         }
     }
 }
@@ -99,25 +104,53 @@ fn list(dir: &Path) -> anyhow::Result<Vec<File>> {
     Ok(files)
 }
 
-fn remove(dir: &Path, doomed: &[File]) -> anyhow::Result<()> {
-    let is_doomed = |what, name: &str| {
-        doomed
-            .iter()
-            .any(|file| file.what == what && file.name == name)
-    };
-    if let Some(modules) = CachedFiles::open(dir)? {
-        for file in modules.list()? {
-            if is_doomed(What::Module, &file.name) {
-                modules.remove(&file);
+/// What a pruning did.
+#[derive(Default)]
+struct Removed {
+    files: usize,
+    bytes: u64,
+    /// How many files are there still.
+    left: usize,
+    /// The first of those, and why.
+    failed: Option<(String, std::io::Error)>,
+}
+
+impl Removed {
+    fn count(&mut self, file: &File, result: std::io::Result<bool>) {
+        match result {
+            Ok(true) => {
+                self.files += 1;
+                self.bytes = self.bytes.saturating_add(file.bytes);
+            }
+            // Somebody else removed it meanwhile.
+            Ok(false) => {}
+            Err(error) => {
+                self.left += 1;
+                self.failed.get_or_insert((file.name.clone(), error));
             }
         }
     }
-    if let Some(compiled) = CompiledFiles::open(dir)? {
-        for file in doomed.iter().filter(|file| file.what == What::Compiled) {
-            compiled.remove(&file.name);
+}
+
+fn remove(dir: &Path, doomed: &[File]) -> anyhow::Result<Removed> {
+    let mut removed = Removed::default();
+    let of = |what| doomed.iter().filter(move |file| file.what == what);
+    if let Some(modules) = CachedFiles::open(dir)? {
+        for file in of(What::Module) {
+            let cached = CachedFile {
+                name: file.name.clone(),
+                bytes: file.bytes,
+                used: file.used,
+            };
+            removed.count(file, modules.remove(&cached));
         }
     }
-    Ok(())
+    if let Some(compiled) = CompiledFiles::open(dir)? {
+        for file in of(What::Compiled) {
+            removed.count(file, compiled.remove(&file.name));
+        }
+    }
+    Ok(removed)
 }
 
 /// What may stay.
@@ -191,6 +224,23 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_is_gone_is_counted() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let content = dir.path().join("modules/content");
+        std::fs::create_dir_all(content.join("stays")).expect("a folder in the way");
+        std::fs::write(content.join("goes"), "123").expect("a file");
+        let doomed = ["stays", "goes", "gone"].map(|name| File {
+            what: What::Module,
+            name: name.to_owned(),
+            bytes: 3,
+            used: SystemTime::UNIX_EPOCH,
+        });
+        let removed = remove(dir.path(), &doomed).expect("a cache");
+        assert_eq!((removed.files, removed.bytes, removed.left), (1, 3, 1));
+        assert_eq!(removed.failed.expect("one failed").0, "stays");
+    }
 
     #[test]
     fn the_least_recently_used_goes_first() {

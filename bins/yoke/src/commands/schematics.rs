@@ -8,11 +8,14 @@ use atc_engine::artifact::{
     Location, MAX_SCHEMATIC_BYTES, SIGNATURE_NAME, Schematic, parse_command, schematic,
     schematic_names, set_schematic,
 };
-use atc_engine::flight::{Compiler, Invocation, NoCluster, Runtime, RuntimeOptions};
+use atc_engine::flight::{Bounds, Compiler, Invocation, NoCluster, Runtime, RuntimeOptions};
 use bytes::Bytes;
 
 use crate::cli::{Action, Schematics};
 use crate::{input, module, output, render};
+
+/// What a command may take in memory: 128 MiB, as a flight of `takeoff` unless told otherwise.
+const MEMORY: u64 = 128 << 20;
 
 /// `argv[0]` of a command.
 const PROGRAM: &str = "schematics";
@@ -64,6 +67,10 @@ async fn command(module: &Bytes, words: Vec<String>) -> anyhow::Result<Bytes> {
     args.extend(words);
     let invocation = Invocation {
         args,
+        bounds: Bounds {
+            memory: MEMORY,
+            ..Bounds::default()
+        },
         ..Invocation::default()
     };
     let module = runtime.module(module).await?;

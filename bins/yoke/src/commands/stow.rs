@@ -55,8 +55,8 @@ pub(super) async fn run(args: &Stow) -> anyhow::Result<()> {
 /// Where to push to: a repository, in which the URL may name a tag.
 fn target(url: &str, insecure: bool) -> anyhow::Result<OciLocation> {
     let location: Location = url.parse()?;
-    let Location::Oci(target) = location.with_insecure(insecure) else {
-        bail!("\"{url}\" is no registry: it must begin with oci://");
+    let Location::Oci(target) = location.clone().with_insecure(insecure) else {
+        bail!("\"{location}\" is no registry: it must begin with oci://");
     };
     if target.digest().is_some() {
         bail!("\"{target}\" names a digest, which what is pushed has by itself: name a tag");
@@ -133,6 +133,8 @@ mod tests {
             let error = target(url, false).expect_err(url);
             assert!(error.to_string().contains(words), "{url}: {error}");
         }
+        let error = target("https://joe:secret@h.io/app:v1", false).expect_err("a web server");
+        assert!(!format!("{error:?}").contains("secret"), "{error:?}");
         let target = target("oci://h.io/app:v1", true).expect("a target");
         assert!(target.is_insecure() && target.tag() == Some("v1"));
     }

@@ -98,6 +98,15 @@ impl Folder {
         remove(&self.0, name);
     }
 
+    /// Removes a file; whether it was there.
+    pub(super) fn take_away(&self, name: &str) -> io::Result<bool> {
+        match unlinkat(&self.0, name, AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::NOENT) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Removes what was least recently used until `bytes` more fit into `max`, and what died writers left.
     pub(super) fn make_room(&self, bytes: u64, max: u64) -> io::Result<()> {
         let files = self.files()?;

@@ -44,8 +44,11 @@ impl CompiledFiles {
         Ok(files.collect())
     }
 
-    /// Removes one. Who has it loaded keeps it.
-    pub fn remove(&self, name: &str) {
-        self.0.remove(name);
+    /// Removes one; false if it was gone already. Who has it loaded keeps it.
+    ///
+    /// # Errors
+    /// If it is there and stays there.
+    pub fn remove(&self, name: &str) -> io::Result<bool> {
+        self.0.take_away(name)
     }
 }
