@@ -93,6 +93,7 @@ mod tests {
             ..first.clone()
         };
         assert!(files.remove(&folder).is_err());
+        std::fs::remove_dir(dir.path().join("modules/content/folder")).unwrap();
         assert_eq!(files.list().unwrap().len(), 1);
         assert!(store.content(one, 1000).is_none() && store.content(second, 1000).is_some());
     }
