@@ -56,7 +56,7 @@ async fn the_installed_crds_are_those_of_the_api() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crd_and_a_webhook_are_made_and_scale_works_r162() {
+async fn a_crd_and_a_webhook_are_made_and_scale_works_r162_w37() {
     let world = World::new().await;
     let scale =
         json!({ "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas" });
@@ -390,7 +390,7 @@ async fn a_refused_change_is_shown_and_does_no_harm_r27() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_reaches_all_instances_and_a_touch_none_r19() {
+async fn a_change_reaches_all_instances_and_a_touch_none_r19_w15() {
     let world = World::new().await;
     let kind = world.kind(AirwayBuilder::new("Turned", &puppet())).await;
     let objects = |name: &str| json!([configmap(name, json!({ "from": "spec" }))]);
@@ -422,7 +422,7 @@ async fn a_change_reaches_all_instances_and_a_touch_none_r19() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_own_writes_are_not_reviewed_r111() {
+async fn our_own_writes_are_not_reviewed_r111_w9_w10() {
     let world = World::new().await;
     let kind = world.kind(AirwayBuilder::new("Grown", &puppet())).await;
     let spec = json!({ "inner": { "fail": "fails now" }, "objects": [deployment("d", 1)] });

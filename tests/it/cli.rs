@@ -425,7 +425,7 @@ async fn namespaces_of_a_release() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_failed_prune_left_is_remembered_p04() {
+async fn what_a_failed_prune_left_is_remembered_p04_w19() {
     let cli = Cli::new().await;
     let world = &cli.world;
     cli.ok(&["takeoff", "r"], &objects(&["a", "b"])).await;

@@ -333,7 +333,7 @@ async fn a_cluster_flight_writes_anywhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_release_of_the_same_name_is_another_one() {
+async fn a_release_of_the_same_name_is_another_one_w28() {
     let mut cli = Cli::new().await;
     cli.world = World::new().await;
     let world = &cli.world;

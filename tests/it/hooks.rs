@@ -192,7 +192,7 @@ async fn an_old_process_leaves_the_webhooks_of_a_new_one_r105() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_ca_is_taken_up_without_a_failed_review_r107() {
+async fn a_new_ca_is_taken_up_without_a_failed_review_r107_w32() {
     let solo = Solo::begin().await;
     let world = &solo.world;
     let mut atc = solo.atc(&[]).await;

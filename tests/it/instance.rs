@@ -322,7 +322,7 @@ async fn a_run_that_takes_too_long_is_denied_by_us_r113() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn readiness_follows_a_job() {
+async fn readiness_follows_a_job_w1() {
     let world = World::new().await;
     let kind = world.basic().await;
     kind.create("j", &json!({ "objects": [job("j")] }))

@@ -223,7 +223,7 @@ async fn standard_follows_nothing_but_its_instance() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_settled_instance_is_silent_r01_r05_r07() {
+async fn a_settled_instance_is_silent_r01_r05_r07_w16() {
     let world = World::new().await;
     let kind = world.live().await;
     let mut empty = configmap("empty", json!({}));

@@ -272,7 +272,7 @@ async fn a_field_that_is_dropped_stays_where_another_has_it_r160() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_late_stage_is_asked_about_before_the_first_write_p12() {
+async fn a_late_stage_is_asked_about_before_the_first_write_p12_w29() {
     let cli = Cli::new().await;
     let world = &cli.world;
     let ns = format!("{}-new", world.ns);

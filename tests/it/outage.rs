@@ -40,7 +40,7 @@ fn copier(world: &World) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_changes_during_an_outage_is_acted_on_r11_r13() {
+async fn what_changes_during_an_outage_is_acted_on_r11_r13_w6() {
     let solo = Solo::begin().await;
     let world = &solo.world;
     let proxy = Proxy::start(plane()).await.unwrap();

@@ -126,7 +126,7 @@ fn check(message: &str, words: &str, printed: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_output_changes_nothing_r55_r81_r85_r87_r89() {
+async fn bad_output_changes_nothing_r55_r81_r85_r87_r89_w17() {
     let world = World::new().await;
     let kind = world.loose().await;
     let objects = json!([

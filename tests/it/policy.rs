@@ -38,7 +38,7 @@ async fn signed(world: &World, folder: &Path) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_what_is_allowed_and_signed_is_served() {
+async fn only_what_is_allowed_and_signed_is_served_w23() {
     let solo = Solo::begin().await;
     let world = &solo.world;
     let folder = tempfile::tempdir().unwrap();

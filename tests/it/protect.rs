@@ -47,7 +47,7 @@ fn replicas(object: &Value) -> &Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_applied_stays_and_all_else_may_change_w2_w8() {
+async fn what_was_applied_stays_and_all_else_may_change_w2_w7_w8() {
     let world = World::new().await;
     let kind = stone(&world).await;
     let api = &world.cluster.api;

@@ -92,7 +92,7 @@ async fn a_version_of_a_kind_is_no_other_object_r63() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn crds_and_namespaces_are_let_go_unless_asked() {
+async fn crds_and_namespaces_are_let_go_unless_asked_w20() {
     let world = World::new().await;
     let namespace = format!("made-{}", world.ns);
     let objects = json!([
@@ -211,7 +211,7 @@ async fn an_invalid_object_writes_nothing_r73_r145() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_kind_counts_as_gone_r41_r59() {
+async fn a_lost_kind_counts_as_gone_r41_r59_w21() {
     let world = World::new().await;
     let kind = world.basic().await;
     let crd = free_crd("Widget");
