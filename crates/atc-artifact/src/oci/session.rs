@@ -112,13 +112,12 @@ impl<'a> Session<'a> {
         if let Some(scheme) = found {
             return Ok(scheme.name());
         }
-        let scheme = match self.registries.schemes.get(host) {
-            Some(scheme) => scheme,
-            None => {
-                let scheme = self.probe(first, plain).await?;
-                self.registries.schemes.put(host, scheme);
-                scheme
-            }
+        let scheme = if let Some(scheme) = self.registries.schemes.get(host) {
+            scheme
+        } else {
+            let scheme = self.probe(first, plain).await?;
+            self.registries.schemes.put(host, scheme);
+            scheme
         };
         *lock(&self.found) = Some(scheme);
         Ok(scheme.name())

@@ -72,8 +72,8 @@ async fn a_kept_token_that_is_refused_is_replaced() {
     });
     let location = at(&registry.oci("app:v1"));
     for round in 1..=3 {
-        let fetched = fetcher.fetch_fresh(&location, None).await;
-        assert!(fetched.is_ok(), "{:?}", fetched.map(|_| ()));
+        let got = fetcher.fetch_fresh(&location, None).await;
+        assert!(got.is_ok(), "{:?}", got.map(|_| ()));
         assert_eq!(registry.calls("GET", "/token").len(), round);
         registry.revoke_tokens();
     }
