@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     solo::{Solo, plane},
-    world::{AIRWAYS, HOOKS, LIMIT, World, text},
+    world::{AIRWAYS, CRDS, HOOKS, LIMIT, World, puppet, text},
 };
 
 /// Those that stand as long as an atc runs.
@@ -270,4 +270,32 @@ async fn a_new_ca_is_taken_up_without_a_failed_review_r107_w32() {
     }
     assert!(atc.alive());
     kind.delete("a").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crd_of_ours_that_is_deleted_comes_back_and_is_served() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let _atc = solo.atc(&[]).await;
+    let path = format!("{CRDS}/flights.yoke.cd");
+    let uid = world.get(&path).await.unwrap().unwrap()["metadata"]["uid"].clone();
+    world.delete(&path).await;
+    eventually(LIMIT, "the CRD is back", || async {
+        let crd = world.get(&path).await?.unwrap_or_default();
+        let uid_now = &crd["metadata"]["uid"];
+        Ok((uid_now.is_string() && *uid_now != uid).then_some(()))
+    })
+    .await;
+    let flights = format!("/apis/yoke.cd/v1alpha1/namespaces/{}/flights", world.ns);
+    let flight = json!({
+        "apiVersion": "yoke.cd/v1alpha1", "kind": "Flight", "metadata": { "name": "f" },
+        "spec": { "wasmUrl": puppet(), "inputObject": { "note": "x" } },
+    });
+    eventually(LIMIT, "a Flight is taken", || async {
+        Ok(world.cluster.api.post(&flights, &flight).await.ok())
+    })
+    .await;
+    world.has("f", json!({ "note": "x" })).await;
+    world.delete(&format!("{flights}/f")).await;
+    world.gone(&format!("{flights}/f")).await;
 }

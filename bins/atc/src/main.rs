@@ -26,6 +26,22 @@ fn main() -> ExitCode {
     }
 }
 
+/// Standard output, for lines that nobody need read: one that can't be written is dropped. An error would be told on
+/// stderr, which may be gone as well, and must not end what the process is for.
+struct Lines;
+
+impl std::io::Write for Lines {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        let _ = std::io::stdout().write_all(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let _ = std::io::stdout().flush();
+        Ok(())
+    }
+}
+
 fn log(args: &Args) {
     let level = if args.verbose { "debug" } else { "info" };
     let own = format!(
@@ -33,7 +49,9 @@ fn log(args: &Args) {
     );
     let filter =
         tracing_subscriber::EnvFilter::try_from_env("RUST_LOG").unwrap_or_else(|_| own.into());
-    let builder = tracing_subscriber::fmt().with_env_filter(filter);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(|| Lines);
     match args.log_format {
         LogFormat::Json => builder
             .json()

@@ -141,7 +141,7 @@ pub(crate) struct Takeoff {
     #[arg(long)]
     pub(crate) stdout: bool,
     /// Write each resource to a YAML file in this folder, or all of them to stdout if it is `-`, and stop
-    #[arg(long, value_parser = path(), value_name = "DIR")]
+    #[arg(long, value_parser = said_path, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Print how the resources differ from those of the active revision, and stop
     #[arg(long)]
@@ -207,7 +207,7 @@ pub(crate) struct Takeoff {
     #[arg(long)]
     pub(crate) insecure: bool,
     /// Key file, or folder of keys (*.pem), one of which must have signed the module
-    #[arg(long, value_parser = path(), value_name = "PATH")]
+    #[arg(long, value_parser = said_path, value_name = "PATH")]
     pub(crate) verify: Option<PathBuf>,
     /// Judge readiness also by the rules in ConfigMaps of the release's namespace and of the atc's
     #[arg(long)]
@@ -292,6 +292,15 @@ pub(crate) fn revision(text: &str) -> Result<usize, String> {
             "\"{text}\" is no id of a revision: ids are whole numbers from 1"
         )),
     }
+}
+
+/// A path that says something: an empty one is a variable that was not set, and would write to the cluster instead of a
+/// folder, or run what nobody has signed.
+fn said_path(text: &str) -> Result<PathBuf, &'static str> {
+    if text.is_empty() {
+        return Err("it is empty; leave the flag out where it is not meant");
+    }
+    Ok(text.into())
 }
 
 /// A path; the empty one, which scripts give for "none", is one too.

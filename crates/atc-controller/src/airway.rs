@@ -107,7 +107,7 @@ pub(crate) fn mapping() -> Mapping {
     }
 }
 
-fn crd_mapping() -> Mapping {
+pub(crate) fn crd_mapping() -> Mapping {
     Mapping {
         group: "apiextensions.k8s.io".into(),
         version: "v1".into(),

@@ -72,6 +72,18 @@ pub enum AppError {
         #[source]
         source: std::io::Error,
     },
+    /// The CA file has no certificate.
+    #[error(
+        "the CA file \"{}\" has no certificate in PEM: the API server could not be told whom to trust",
+        path.display()
+    )]
+    NoCa {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The Service has no name.
+    #[error("name and namespace of the Service (SVC_NAME, SVC_NAMESPACE) must not be empty")]
+    NoService,
     /// The engine can't be set up.
     #[error("can't start the engine")]
     Engine(#[source] atc_engine::EngineError),
@@ -112,6 +124,14 @@ pub async fn run(
             path: settings.tls.ca.clone(),
             source,
         })?;
+    if !webhook::has_certificate(&ca) {
+        return Err(AppError::NoCa {
+            path: settings.tls.ca.clone(),
+        });
+    }
+    if settings.service_name.is_empty() || settings.service_namespace.is_empty() {
+        return Err(AppError::NoService);
+    }
     let cluster = Cluster::new(
         client.clone(),
         ClusterOptions {

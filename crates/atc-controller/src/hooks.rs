@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use crate::bootstrap;
 use crate::control::Control;
+use crate::own_crds;
 use crate::owner::Owner;
 use crate::protect;
 
@@ -44,6 +45,18 @@ pub(crate) enum HookError {
     /// The API server refused.
     #[error("can't write webhook configuration \"{name}\"")]
     Cluster {
+        /// Which.
+        name: String,
+        /// Why.
+        #[source]
+        source: ClusterError,
+    },
+    /// A CRD of ours can't be written as JSON.
+    #[error("can't write a CustomResourceDefinition of ours as JSON")]
+    Json(#[source] serde_json::Error),
+    /// The API server refused one.
+    #[error("can't put CustomResourceDefinition \"{name}\" back")]
+    Crd {
         /// Which.
         name: String,
         /// Why.
@@ -325,7 +338,7 @@ pub(crate) async fn stand(control: &Control) -> Result<Option<Duration>, HookErr
 }
 
 async fn bring_all(control: &Control) -> Result<Vec<Brought>, HookError> {
-    let mut all = Vec::new();
+    let mut all = own_crds::stand(control).await?;
     for wanted in control.service.configurations() {
         all.push(bring(control, wanted).await?);
     }

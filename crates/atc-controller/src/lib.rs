@@ -20,6 +20,7 @@ mod leftovers;
 mod modules;
 mod objects;
 mod overrides;
+mod own_crds;
 pub mod owner;
 mod protect;
 mod pull_secret;

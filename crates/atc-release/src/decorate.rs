@@ -76,6 +76,12 @@ pub enum DecorateError {
         listed(.0)
     )]
     Confined(Vec<String>),
+    /// Secrets that releases are recorded in.
+    #[error(
+        "{} {} for the record of a release, which is not written by what a flight prints; choose another name",
+        listed(.0), if .0.len() == 1 { "is" } else { "are" }
+    )]
+    Record(Vec<String>),
     /// The same object twice, now that both have a namespace.
     #[error("the same object occurs twice: {}", listed(.0))]
     Duplicate(Vec<String>),
@@ -113,6 +119,7 @@ pub fn decorate(
     let mut unknown = BTreeSet::new();
     let mut outside = Vec::new();
     let mut beyond = Vec::new();
+    let mut records = Vec::new();
     let mut seen = BTreeSet::new();
     let mut twice = BTreeSet::new();
     for object in stages.objects_mut() {
@@ -129,6 +136,9 @@ pub fn decorate(
             continue;
         };
         settle_namespace(object, namespaced, decoration);
+        if is_record(object) {
+            records.push(object.canonical());
+        }
         if decoration.confined && (!namespaced || gives_rights(object)) {
             beyond.push(object.canonical());
         }
@@ -152,6 +162,9 @@ pub fn decorate(
             namespace: decoration.namespace.clone(),
             objects: outside,
         });
+    }
+    if !records.is_empty() {
+        return Err(DecorateError::Record(records));
     }
     if !beyond.is_empty() {
         return Err(DecorateError::Confined(beyond));
@@ -202,6 +215,23 @@ fn unserved(object: &Object, made: &MadeKinds) -> String {
         served.join(", ")
     };
     format!("{kind} of {version} ({object_name}; versions served by its definition: {served})")
+}
+
+/// Whether an object is, or would be taken for, the record of a release, its lock or its intent.
+fn is_record(object: &Object) -> bool {
+    let group = object.group_kind();
+    if !(group.group.is_empty() && group.kind == "Secret") {
+        return false;
+    }
+    let name = object.name();
+    let rest = name
+        .strip_prefix("yoke.")
+        .or_else(|| name.strip_prefix("yoke-intent."));
+    let labels = &object.metadata()["labels"];
+    rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        || [names::LABEL_KIND, names::LABEL_OUR_KIND]
+            .into_iter()
+            .any(|label| !labels[label].is_null())
 }
 
 /// Whether an object gives whoever prints it rights that it may not have: by a Role, or by an override, whose check at

@@ -40,8 +40,12 @@ fn wrong_use() {
         .failed(1, &["name of the release is empty"]);
     home.yoke(&["fly"]).failed(1, &["fly"]);
     home.yoke(&[]).failed(1, &["Usage: yoke"]);
-    home.yoke(&["sign", "m.wasm"])
+    home.yoke(&["atc", "install"])
         .failed(2, &["not part of this version yet"]);
+    for flag in ["-out", "-verify"] {
+        home.yoke(&["takeoff", flag, "", "r"])
+            .failed(2, &["it is empty"]);
+    }
     home.yoke(&["takeoff", "-dry", "-skip-dry-run", "r"])
         .failed(1, &["-skip-dry-run"]);
     home.yoke(&["takeoff", "-stdout", "r", "--", "x"])
@@ -86,8 +90,6 @@ fn both_styles_and_both_places() {
         &[
             "takeoff",
             "-stdout",
-            "-out",
-            "",
             "-kubeconfig=",
             "-kube-context",
             "",

@@ -24,6 +24,7 @@ mod tls;
 use review::{Decision, Review};
 pub use tls::TlsFiles;
 use tls::TlsSet;
+pub(crate) use tls::has_certificate;
 
 /// Bytes of a request: an AdmissionReview holds two objects of the store's limit (1.5 MiB each in etcd, more as JSON),
 /// about 6 MiB at most.

@@ -40,6 +40,13 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
+/// Whether there is a certificate in a CA file. Without one the API server could not be told whom to trust.
+pub(crate) fn has_certificate(pem: &[u8]) -> bool {
+    CertificateDer::pem_slice_iter(pem)
+        .next()
+        .is_some_and(|first| first.is_ok())
+}
+
 /// The content of the three files. No `Debug`: one of them is a key.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct TlsSet {

@@ -369,3 +369,28 @@ fn references_to_flights_of_others_are_dropped() {
     assert_eq!(owners(&ours), json!([other, flight("ours")]));
     assert_eq!(ours.identity().flight.as_deref(), Some("ours"));
 }
+
+#[test]
+fn no_flight_prints_the_record_of_a_release() {
+    let all = |_: &str, _: &str| Some(true);
+    let made = |kind: &str, metadata: Value| {
+        decorate(
+            stages(&[object("v1", kind, &metadata)]),
+            &decoration(),
+            &all,
+        )
+    };
+    for record in [
+        json!({ "name": "yoke.0123456789ab" }),
+        json!({ "name": "yoke-intent.0123456789abcdef" }),
+        json!({ "name": "a", "labels": { "internal.yoke/kind": "revision" } }),
+        json!({ "name": "a", "labels": { "atc.yoke.cd/kind": "intent" } }),
+    ] {
+        let words = made("Secret", record.clone()).unwrap_err().to_string();
+        assert!(words.contains("record of a release"), "{record}: {words}");
+        assert!(made("ConfigMap", record).is_ok());
+    }
+    for free in ["yoke", "yoke.", "yoke.web", "web.0123456789ab"] {
+        assert!(made("Secret", json!({ "name": free })).is_ok(), "{free}");
+    }
+}
