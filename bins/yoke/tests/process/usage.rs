@@ -97,8 +97,6 @@ fn both_styles_and_both_places() {
             "",
             "-namespace",
             "",
-            "-verify",
-            "",
             "-compilation-cache=",
             "r",
         ],
