@@ -28,13 +28,12 @@ pub(crate) async fn stand(control: &Control) -> Result<Vec<Brought>, HookError> 
         let live = cluster.metadata(&mapping, "", object.name()).await;
         let live = live.map_err(refused)?;
         let written = live.is_none();
-        let seen = match live {
-            Some(live) => Fingerprint::of(&json!({ "metadata": live.value() })),
-            None => {
-                let applied = cluster.apply(&object, &options).await.map_err(refused)?;
-                tracing::warn!(name = object.name(), "put a CRD of ours back");
-                Fingerprint::of(&applied.live)
-            }
+        let seen = if let Some(live) = live {
+            Fingerprint::of(&json!({ "metadata": live.value() }))
+        } else {
+            let applied = cluster.apply(&object, &options).await.map_err(refused)?;
+            tracing::warn!(name = object.name(), "put a CRD of ours back");
+            Fingerprint::of(&applied.live)
         };
         all.push(Brought {
             seen: tracked(&mapping, object.name(), Seen::Present(seen)),
