@@ -9,6 +9,7 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post};
+use axum_server::accept::NoDelayAcceptor;
 
 use crate::control::Control;
 use crate::flights;
@@ -138,6 +139,8 @@ pub(crate) async fn serve(
     let address = SocketAddr::from(([0, 0, 0, 0], port));
     tracing::info!(%address, "serving HTTPS");
     axum_server::bind_rustls(address, config)
+        // Else the first answer of a connection waits 40 ms for the acknowledgement of the TLS handshake.
+        .map(|tls| tls.acceptor(NoDelayAcceptor::new()))
         .handle(handle)
         .serve(router(control).into_make_service())
         .await

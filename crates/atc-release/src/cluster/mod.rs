@@ -3,6 +3,7 @@
 //! Start at [`Cluster`]. Objects are JSON values from end to end: a typed round trip would lose the fields that this
 //! program does not know.
 //!
+//! - [`mod@client`]: the HTTP client of the API server.
 //! - [`mapping`], [`discovery`]: from a kind to its URL, one request per group-version, remembered.
 //! - [`read`], `inventory`: get, list, metadata alone; of many objects at once.
 //! - [`apply`], [`stages`], [`preview`]: server-side apply of one object, of a stage; dry run of all stages.
@@ -24,6 +25,7 @@ use futures::{StreamExt, stream};
 use tokio::sync::Semaphore;
 
 pub mod apply;
+pub mod client;
 pub mod compare;
 pub mod delete;
 pub mod discovery;
@@ -51,12 +53,13 @@ pub mod wait;
 pub mod wait_ready;
 
 pub use apply::{Applied, ApplyOptions, Expect};
+pub use client::client;
 pub use compare::{Compared, Restored, Standing};
 pub use delete::{Deleted, Orphaned, Propagation};
 pub use discovery::ScopeSnapshot;
 pub use error::{ClusterError, ClusterErrors, ErrorKind, all};
 pub use find::{Found, Unreadable};
-pub use judge::{Judged, NoRules, Rules};
+pub use judge::{Judged, Listing, NoRules, Rules};
 pub use lock::{Holder, LOCK_LIFE, LOCK_RENEWAL, Lock, LockError};
 pub use mapping::Mapping;
 pub use preview::Preview;
@@ -186,16 +189,6 @@ impl std::fmt::Debug for Cluster {
             .field("options", &self.inner.options)
             .finish_non_exhaustive()
     }
-}
-
-/// A client without retries and limits of its own, which [`Cluster`] brings.
-///
-/// kube retries 429, 503 and 504 up to 15 times within one call by default, minutes in all, and knows nothing of broken
-/// connections. It speaks HTTP/1.1 only, one connection per call in flight, kept open for the next; HTTP/2 in its place
-/// was measured and took as much CPU on both sides.
-pub fn client(mut config: kube::Config) -> Result<kube::Client, kube::Error> {
-    config.default_retry = false;
-    kube::Client::try_from(config)
 }
 
 #[cfg(test)]
