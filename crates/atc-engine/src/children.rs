@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use atc_api::ResourceRef;
 use atc_api::flight::InventoryEntry;
-use atc_release::cluster::{Changes, ErrorKind, Known, Mapping, Wait, WaitError, WaitOptions};
+use atc_release::cluster::{
+    Changes, ErrorKind, Known, Listing, Mapping, Wait, WaitError, WaitOptions,
+};
 use atc_release::object::Object;
 use atc_release::readiness::{self, Related, Verdict, Which};
 use atc_watch::{Fingerprint, Latest, Resource, Selection, Target};
@@ -44,8 +46,36 @@ pub struct Child {
 pub struct Support {
     /// Which objects.
     pub selection: Selection,
-    /// What the watch had shown of them by then; `None` where that could not be said.
+    /// Changes up to this version are in the verdict: that of the list, or what the watch had shown before it; `None` where
+    /// neither is known.
     pub version: Option<u64>,
+}
+
+/// Notes on what a verdict rests on, while it is read.
+struct Supports<'a> {
+    observer: &'a dyn Observer,
+    /// The last one is being listed.
+    open: bool,
+    found: Vec<Support>,
+}
+
+impl Listing for Supports<'_> {
+    fn begin(&mut self, mapping: &Mapping, related: &Related) {
+        let selection = selection(mapping, related);
+        self.open = selection.is_some();
+        if let Some(selection) = selection {
+            self.observer.interest_in(&selection);
+            let version = self.observer.latest_in(&selection);
+            self.found.push(Support { selection, version });
+        }
+    }
+
+    fn end(&mut self, version: &str) {
+        let last = self.found.last_mut().filter(|_| self.open);
+        if let (Some(last), Ok(listed)) = (last, version.parse()) {
+            last.version = last.version.map(|shown| shown.max(listed));
+        }
+    }
 }
 
 impl Child {
@@ -182,7 +212,8 @@ impl Engine {
             _ => false,
         };
         let supported = |support: &Support| {
-            support.version.is_some() && support.version == observer.latest_in(&support.selection)
+            let latest = observer.latest_in(&support.selection);
+            latest.is_some() && latest <= support.version
         };
         let rule = sight.rules.version(&kind.group, &kind.kind);
         if unchanged && rule == child.rule && child.rests_on.iter().all(supported) {
@@ -233,20 +264,17 @@ impl Engine {
             return Ok(());
         };
         child.judged = Some(Fingerprint::of(live));
-        let mut rests_on = Vec::new();
-        let mut listing = |mapping: &Mapping, related: &Related| {
-            if let Some(selection) = selection(mapping, related) {
-                sight.observer.interest_in(&selection);
-                let version = sight.observer.latest_in(&selection);
-                rests_on.push(Support { selection, version });
-            }
+        let mut supports = Supports {
+            observer: sight.observer,
+            open: false,
+            found: Vec::new(),
         };
         let judgement = self
             .cluster()
-            .judge(live, &sight.rules, &mut listing)
+            .judge(live, &sight.rules, &mut supports)
             .await
             .map_err(EngineError::cluster)?;
-        child.rests_on = rests_on;
+        child.rests_on = supports.found;
         child.verdict = judgement.verdict;
         Ok(())
     }
@@ -379,6 +407,62 @@ mod tests {
             (two.reason, two.message.as_str()),
             ("Error", "Job/c failed: BackoffLimitExceeded")
         );
+    }
+
+    /// The watch has shown changes up to 5.
+    struct Five;
+
+    impl Observer for Five {
+        fn interest(&self, _: &Target) {}
+
+        fn interest_in(&self, _: &Selection) {}
+
+        fn latest(&self, _: &ResourceRef) -> Latest {
+            Latest::Unknown
+        }
+
+        fn latest_in(&self, _: &Selection) -> Option<u64> {
+            Some(5)
+        }
+    }
+
+    #[test]
+    fn a_list_is_as_new_as_it_says() {
+        let slices = Mapping {
+            group: "discovery.k8s.io".into(),
+            version: "v1".into(),
+            kind: "EndpointSlice".into(),
+            plural: "endpointslices".into(),
+            namespaced: true,
+        };
+        let labelled = |selector: &str| Related {
+            api_version: "discovery.k8s.io/v1",
+            kind: "EndpointSlice",
+            namespace: "n".into(),
+            which: Which::Labelled {
+                selector: selector.into(),
+                limit: None,
+            },
+        };
+        let noted = |observer: &dyn Observer, version: &str| {
+            let mut supports = Supports {
+                observer,
+                open: false,
+                found: Vec::new(),
+            };
+            supports.begin(&slices, &labelled("kubernetes.io/service-name=web"));
+            supports.end(version);
+            // One that the watches can't follow says nothing of the one before.
+            supports.begin(&slices, &labelled("all"));
+            supports.end("99");
+            let versions: Vec<_> = supports.found.iter().map(|one| one.version).collect();
+            versions
+        };
+        assert_eq!(noted(&Five, "9"), [Some(9)]);
+        assert_eq!(noted(&Five, "4"), [Some(5)]);
+        assert_eq!(noted(&Five, ""), [Some(5)]);
+        // Where nothing is watched, nothing tells of a change: it is always looked again.
+        assert_eq!(noted(&crate::observer::NoObserver, "9"), [None]);
     }
 
     #[test]

@@ -33,9 +33,12 @@ pub(super) fn dependencies(settings: &InstanceSettings, memory: &InstanceMemory)
             .extend(child.rests_on.iter().map(|support| SelectionDependency {
                 selection: support.selection.clone(),
                 effect: Effect::StatusOnly,
-                seen: 0,
+                seen: support.version.unwrap_or_default(),
             }));
     }
+    // Where two verdicts rest on the same objects, the older one needs to hear of what came after it.
+    all.selections
+        .sort_by_key(|one| std::cmp::Reverse(one.seen));
     all
 }
 

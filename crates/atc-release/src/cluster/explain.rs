@@ -86,7 +86,7 @@ impl Cluster {
         let fields = encode(&format!("involvedObject.uid={uid},type=Warning"));
         let query = format!("limit={EVENTS}&fieldSelector={fields}");
         let page = self.page(&mapping, Some(namespace), &query, JSON).await?;
-        Ok(page.0)
+        Ok(page.items)
     }
 }
 

@@ -7,6 +7,7 @@ use futures::FutureExt;
 
 use super::apply::ApplyOptions;
 use super::mapping::{Mapping, encode};
+use super::read::Page;
 use super::request::JSON;
 use super::{Cluster, ClusterError, ErrorKind, LiveMeta, PAGE};
 use crate::managed_fields;
@@ -202,7 +203,8 @@ impl Cluster {
         let mut token = String::new();
         for _ in 0..objects.len().saturating_mul(SPREAD).div_ceil(PAGE) {
             let query = format!("limit={PAGE}{selector}{token}");
-            let Ok((items, next)) = self.page(&mapping, namespace, &query, JSON).await else {
+            let Ok(Page { items, next, .. }) = self.page(&mapping, namespace, &query, JSON).await
+            else {
                 // Each is read, and says what is wrong.
                 return Some(objects.to_vec());
             };

@@ -5,8 +5,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::mapping::Mapping;
-use super::request::JSON;
-use super::{Cluster, ClusterError, ErrorKind, PAGE};
+use super::{Cluster, ClusterError, ErrorKind};
 use crate::object::Object;
 use crate::readiness::{self, Found, Judgement, Related, Verdict, Which};
 
@@ -26,8 +25,21 @@ impl Rules for NoRules {
     }
 }
 
-/// Is told of objects that are about to be listed, for a verdict that goes on resting on them.
-pub type Listing<'a> = &'a mut (dyn FnMut(&Mapping, &Related) + Send);
+/// Is told of objects that are listed for a verdict that goes on resting on them.
+pub trait Listing: Send {
+    /// They are about to be listed.
+    fn begin(&mut self, mapping: &Mapping, related: &Related);
+
+    /// They were listed in this version of the cluster: whatever changed up to there counts. Empty where it is not known.
+    fn end(&mut self, version: &str);
+}
+
+/// Nobody is told.
+impl Listing for () {
+    fn begin(&mut self, _: &Mapping, _: &Related) {}
+
+    fn end(&mut self, _: &str) {}
+}
 
 /// A live object and the verdict on it.
 #[derive(Clone)]
@@ -65,7 +77,7 @@ impl Cluster {
         &self,
         live: &Value,
         rules: &dyn Rules,
-        listing: Listing<'_>,
+        listing: &mut dyn Listing,
     ) -> Result<Judgement, ClusterError> {
         if !readiness::is_deleting(live)
             && !readiness::is_fixed(live)
@@ -75,11 +87,11 @@ impl Cluster {
         }
         let mut found = Vec::new();
         for wanted in readiness::related(live) {
-            found.push(self.find(wanted, Some(&mut *listing)).await?);
+            found.push(self.find(wanted, listing).await?);
         }
         for wanted in readiness::further(live, &found) {
             // Nobody is told of these: when they change, what was found first changes too.
-            found.push(self.find(wanted, None).await?);
+            found.push(self.find(wanted, &mut ()).await?);
         }
         Ok(readiness::judge(live, &found))
     }
@@ -100,7 +112,7 @@ impl Cluster {
         live: Value,
         rules: &dyn Rules,
     ) -> Result<Judged, ClusterError> {
-        let judgement = self.judge(&live, rules, &mut |_, _| ()).await?;
+        let judgement = self.judge(&live, rules, &mut ()).await?;
         Ok(Judged {
             live: Some(live),
             judgement,
@@ -110,19 +122,21 @@ impl Cluster {
     async fn find(
         &self,
         wanted: Related,
-        listing: Option<Listing<'_>>,
+        listing: &mut dyn Listing,
     ) -> Result<Found, ClusterError> {
         let mapping = self.mapping(wanted.api_version, wanted.kind).await?;
         let objects = match &wanted.which {
             Which::Labelled { selector, limit } => {
-                if let Some(listing) = listing {
-                    listing(&mapping, &wanted);
-                }
+                listing.begin(&mapping, &wanted);
                 let (namespace, labels) =
                     (Some(wanted.namespace.as_str()), Some(selector.as_str()));
                 match limit {
                     Some(limit) => self.first_page(&mapping, namespace, labels, *limit).await?,
-                    None => self.pages(&mapping, namespace, labels, JSON, PAGE).await?,
+                    None => {
+                        let (objects, version) = self.list_at(&mapping, namespace, labels).await?;
+                        listing.end(&version);
+                        objects
+                    }
                 }
             }
             Which::Named(name) => match self.get(&mapping, &wanted.namespace, name).await {

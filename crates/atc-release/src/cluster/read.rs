@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::Value;
 
 use super::mapping::{Mapping, encode};
-use super::request::{Call, METADATA, METADATA_LIST};
+use super::request::{Call, JSON, METADATA, METADATA_LIST};
 use super::{Cluster, ClusterError, ErrorKind};
 
 /// Objects asked for in one page of a list. Kubernetes' own clients take 500; a page must fit into the answer's limit
@@ -103,6 +103,16 @@ impl LiveMeta {
     }
 }
 
+/// One page of a list.
+pub(super) struct Page {
+    /// Its objects, with API version and kind.
+    pub(super) items: Vec<Value>,
+    /// The token of the next page; empty after the last.
+    pub(super) next: String,
+    /// The resourceVersion of the list.
+    pub(super) version: String,
+}
+
 impl Cluster {
     /// An object, or `None` when there is no such object (a namespace that does not exist holds none).
     pub async fn get(
@@ -140,8 +150,7 @@ impl Cluster {
         namespace: Option<&str>,
         labels: Option<&str>,
     ) -> Result<Vec<Value>, ClusterError> {
-        self.pages(mapping, namespace, labels, super::request::JSON, PAGE)
-            .await
+        self.pages(mapping, namespace, labels, JSON, PAGE).await
     }
 
     /// The metadata of the objects of a kind.
@@ -174,7 +183,23 @@ impl Cluster {
         Ok(all)
     }
 
-    /// The same page by page, for callers who need not hold all of them at once.
+    /// All objects with these labels, and the resourceVersion of the list: whatever changed up to there is in it.
+    pub(super) async fn list_at(
+        &self,
+        mapping: &Mapping,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+    ) -> Result<(Vec<Value>, String), ClusterError> {
+        let mut all = Vec::new();
+        let take = |mut items: Vec<Value>| all.append(&mut items);
+        let version = self
+            .each_page(mapping, namespace, labels, JSON, PAGE, take)
+            .await?;
+        Ok((all, version))
+    }
+
+    /// The same page by page, for callers who need not hold all of them at once. Gives the resourceVersion of the list,
+    /// which all its pages are of; empty where the server does not say.
     pub(super) async fn each_page(
         &self,
         mapping: &Mapping,
@@ -183,7 +208,7 @@ impl Cluster {
         accept: &'static str,
         page: usize,
         mut take: impl FnMut(Vec<Value>) + Send,
-    ) -> Result<(), ClusterError> {
+    ) -> Result<String, ClusterError> {
         let mut token = String::new();
         for _ in 0..MAX_PAGES {
             let query = format!(
@@ -191,12 +216,12 @@ impl Cluster {
                 parameter("labelSelector", labels),
                 parameter("continue", Some(&token))
             );
-            let (items, next) = self.page(mapping, namespace, &query, accept).await?;
-            take(items);
-            if next.is_empty() {
-                return Ok(());
+            let page = self.page(mapping, namespace, &query, accept).await?;
+            take(page.items);
+            if page.next.is_empty() {
+                return Ok(page.version);
             }
-            token = next;
+            token = page.next;
         }
         Err(ClusterError::BadAnswer {
             doing: "list",
@@ -214,10 +239,7 @@ impl Cluster {
         limit: u32,
     ) -> Result<Vec<Value>, ClusterError> {
         let query = format!("limit={limit}{}", parameter("labelSelector", labels));
-        Ok(self
-            .page(mapping, namespace, &query, super::request::JSON)
-            .await?
-            .0)
+        Ok(self.page(mapping, namespace, &query, JSON).await?.items)
     }
 
     /// The metadata of the first objects of a list, at most `limit`, and whether these are all.
@@ -228,27 +250,30 @@ impl Cluster {
         limit: usize,
     ) -> Result<(Vec<LiveMeta>, bool), ClusterError> {
         let query = format!("limit={limit}");
-        let (items, next) = self.page(mapping, namespace, &query, METADATA_LIST).await?;
-        Ok((items.iter().map(LiveMeta::of).collect(), next.is_empty()))
+        let page = self.page(mapping, namespace, &query, METADATA_LIST).await?;
+        let items = page.items.iter().map(LiveMeta::of).collect();
+        Ok((items, page.next.is_empty()))
     }
 
-    /// One page and the token of the next; empty after the last.
+    /// One page of a list.
     pub(super) async fn page(
         &self,
         mapping: &Mapping,
         namespace: Option<&str>,
         query: &str,
         accept: &'static str,
-    ) -> Result<(Vec<Value>, String), ClusterError> {
+    ) -> Result<Page, ClusterError> {
         let call = Call::collection("list", Method::GET, mapping, namespace)?
             .query(query)
             .accept(accept);
         let mut list = self.known(self.call(&call).await, mapping)?.json(&call)?;
-        let token = list
-            .pointer("/metadata/continue")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
+        let metadata = |field: &str| {
+            let value = list
+                .get("metadata")
+                .and_then(|metadata| metadata.get(field));
+            value.and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let (next, version) = (metadata("continue"), metadata("resourceVersion"));
         let mut items = match list.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => items,
             // An empty list may come as null.
@@ -265,7 +290,11 @@ impl Cluster {
                     .or_insert_with(|| mapping.kind.clone().into());
             }
         }
-        Ok((items, token))
+        Ok(Page {
+            items,
+            next,
+            version,
+        })
     }
 
     async fn read(&self, call: Call, mapping: &Mapping) -> Result<Option<Value>, ClusterError> {
