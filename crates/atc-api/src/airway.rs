@@ -59,7 +59,8 @@ fn complete(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     printcolumn = r#"{"name": "flight", "type": "string", "jsonPath": ".spec.wasmUrls.flight"}"#,
     printcolumn = r#"{"name": "mode", "type": "string", "jsonPath": ".spec.mode"}"#,
     printcolumn = r#"{"name": "cluster_access", "type": "boolean", "jsonPath": ".spec.clusterAccess"}"#,
-    printcolumn = r#"{"name": "fix_drift_interval", "type": "string", "format": "date", "jsonPath": ".spec.fixDriftInterval"}"#
+    printcolumn = r#"{"name": "fix_drift_interval", "type": "string", "format": "date", "jsonPath": ".spec.fixDriftInterval"}"#,
+    printcolumn = r#"{"name": "ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct AirwaySpec {

@@ -32,7 +32,8 @@ use crate::{names, settings};
     doc = "Runs a flight on a given input and keeps its resources in the Flight's namespace.",
     printcolumn = r#"{"name": "flight", "type": "string", "jsonPath": ".spec.wasmUrl"}"#,
     printcolumn = r#"{"name": "cluster_access", "type": "boolean", "jsonPath": ".spec.clusterAccess"}"#,
-    printcolumn = r#"{"name": "fix_drift_interval", "type": "string", "format": "date", "jsonPath": ".spec.fixDriftInterval"}"#
+    printcolumn = r#"{"name": "fix_drift_interval", "type": "string", "format": "date", "jsonPath": ".spec.fixDriftInterval"}"#,
+    printcolumn = r#"{"name": "ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct FlightSpec {

@@ -71,7 +71,7 @@ pub(super) fn hints(error: &anyhow::Error) -> Vec<String> {
 /// What may help where somebody else is at the release.
 const HELD: &str = "wait until it has ended; if it hangs, or its machine is gone, `yoke unlatch RELEASE` frees the release";
 /// What may help where a namespace is missing.
-const CREATE_NAMESPACE: &str = "-create-namespace creates the namespace of the release; other namespaces can stand in \
+const CREATE_NAMESPACE: &str = "`yoke takeoff -create-namespace` creates the namespace of the release; others can stand in \
                                 an earlier stage";
 
 fn is_held(cause: &(dyn Error + 'static)) -> bool {
@@ -118,7 +118,7 @@ fn of_kind(kind: ErrorKind) -> Option<&'static str> {
         ErrorKind::Unauthorized => {
             "the credentials of the kubeconfig's user are missing or have run out"
         }
-        ErrorKind::Conflict => "-force-conflicts takes fields that others manage",
+        ErrorKind::Conflict => "`yoke takeoff -force-conflicts` takes fields that others manage",
         _ => return None,
     })
 }
@@ -126,7 +126,7 @@ fn of_kind(kind: ErrorKind) -> Option<&'static str> {
 /// Several refusals reach us as words only.
 fn of_refusal(step: &str, failure: &str) -> Option<&'static str> {
     if step == "ownership" && failure.contains("own") {
-        return Some("-force-ownership takes resources that belong to others");
+        return Some("`yoke takeoff -force-ownership` takes resources that belong to others");
     }
     if failure.contains("conflict") {
         return of_kind(ErrorKind::Conflict);
