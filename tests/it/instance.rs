@@ -424,7 +424,18 @@ async fn a_drift_interval_mends_without_revisions() {
     world.has("c", json!({ "k": "v" })).await;
     world.delete(&world.core("configmaps", "c")).await;
     world.has("c", json!({ "k": "v" })).await;
-    // Runs that change nothing record nothing and write no status.
+    eventually(LIMIT, "the Deployment is whole again", || async {
+        let found = world.get(&path).await?.unwrap_or_default();
+        let seen = found["status"]["observedGeneration"] == found["metadata"]["generation"];
+        Ok((seen && found["status"]["availableReplicas"] == 2).then_some(()))
+    })
+    .await;
+    // Runs that change nothing record nothing and write no status. The first may still have seen a Pod come.
+    let runs = world.runs(&kind, "d");
+    eventually(LIMIT, "it ran twice more", || async {
+        Ok((world.runs(&kind, "d") >= runs + 2).then_some(()))
+    })
+    .await;
     let runs = world.runs(&kind, "d");
     let version = kind.ready("d").await["metadata"]["resourceVersion"].clone();
     eventually(LIMIT, "it ran three times more", || async {
