@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::terminal::Cli;
 use crate::world::{LIMIT, World, configmap, configmap_in, deployment, look, puppet, text};
 
-const API: &str = "/apis/yoke.cd/v1alpha1";
+pub(crate) const API: &str = "/apis/yoke.cd/v1alpha1";
 
 /// A Flight whose module does what its input says.
-fn flight(name: &str, input: &Value, more: &Value) -> Value {
+pub(crate) fn flight(name: &str, input: &Value, more: &Value) -> Value {
     let mut body = json!({
         "apiVersion": "yoke.cd/v1alpha1",
         "kind": "Flight",
@@ -22,32 +22,33 @@ fn flight(name: &str, input: &Value, more: &Value) -> Value {
     body
 }
 
-struct Flights<'a>(&'a World);
+/// The Flights of a test's namespace.
+pub(crate) struct Flights<'a>(pub(crate) &'a World);
 
 impl Flights<'_> {
-    fn all(&self) -> String {
+    pub(crate) fn all(&self) -> String {
         format!("{API}/namespaces/{}/flights", self.0.ns)
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.all())
     }
 
-    async fn create(&self, body: &Value) -> anyhow::Result<Value> {
+    pub(crate) async fn create(&self, body: &Value) -> anyhow::Result<Value> {
         self.0.cluster.api.post(&self.all(), body).await
     }
 
-    async fn ready(&self, name: &str) -> Value {
+    pub(crate) async fn ready(&self, name: &str) -> Value {
         ready(self.0, &self.path(name)).await
     }
 
-    async fn delete(&self, name: &str) {
+    pub(crate) async fn delete(&self, name: &str) {
         self.0.delete(&self.path(name)).await;
         self.0.gone(&self.path(name)).await;
     }
 }
 
-async fn ready(world: &World, path: &str) -> Value {
+pub(crate) async fn ready(world: &World, path: &str) -> Value {
     eventually(LIMIT, &format!("{path} is ready"), || async {
         let found = world.get(path).await?.unwrap_or_default();
         let observed = condition(&found, "Ready")

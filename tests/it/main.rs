@@ -9,6 +9,7 @@
     reason = "a test reads as one story, and its helpers take what json! makes"
 )]
 
+mod accounts;
 mod airway;
 mod blackbox;
 mod cli;

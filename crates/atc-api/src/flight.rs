@@ -57,6 +57,9 @@ pub struct FlightSpec {
     )]
     #[schemars(extend("nullable" = true))]
     pub args: Vec<String>,
+    /// Service account that the release acts as in the cluster: what it looks up, applies and removes is bounded by the rights of that account. Of a Flight one of its own namespace, of a ClusterFlight namespace/name. Ours; the existing tool has no such field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_account_name: Option<String>,
     /// What happens when a resource of the release, or something its flight has looked up, changes. Ours; the existing tool has no modes for flights.
     #[serde(
         default,
@@ -201,12 +204,17 @@ impl InventoryEntry {
     }
 }
 
-/// The uid of the Flight or ClusterFlight that owns an object, by the object's `metadata`. Releases of the command line may
-/// have the same name in the same namespace; this tells whose an object is.
+/// The uid of the Flight or ClusterFlight that owns an object, by the object's `metadata`: by its owner reference, or, on
+/// an object that can have none to it, by an annotation. Releases of the command line may have the same name in the same
+/// namespace; this tells whose an object is.
 pub fn owning_flight(metadata: &Value) -> Option<&str> {
-    let owners = metadata.get("ownerReferences")?.as_array()?;
-    let flight = owners.iter().find(|owner| is_flight(owner));
-    flight?["uid"].as_str().filter(|uid| !uid.is_empty())
+    let owners = metadata.get("ownerReferences").and_then(Value::as_array);
+    let flight = owners.and_then(|owners| owners.iter().find(|owner| is_flight(owner)));
+    let uid = match flight {
+        Some(owner) => owner["uid"].as_str(),
+        None => metadata["annotations"][names::ANNOTATION_FLIGHT].as_str(),
+    };
+    uid.filter(|uid| !uid.is_empty())
 }
 
 /// Whether an owner reference is to a Flight or ClusterFlight.

@@ -3,13 +3,14 @@
 //! This crate does no IO: it knows neither tokio nor a Kubernetes client nor wasmtime. Start at [`airway`]:
 //! an [`Airway`] says which flight (a WebAssembly program) makes the resources of a custom resource.
 //!
-//! - [`airway`], [`flight`]: the custom resources of group `yoke.cd`.
+//! - [`airway`], [`flight`]: the custom resources of group `yoke.cd`; [`account`]: who a Flight's release acts as.
 //! - [`template`]: the CRD inside an Airway; [`duration`], [`settings`]: what spans and numbers in a spec mean.
 //! - [`condition`]: the `Ready` condition and its closed list of reasons.
 //! - [`resource_ref`]: `namespace/Kind.group:name`, how an object is named everywhere here.
 //! - [`names`]: every label, annotation, finalizer, field manager and environment variable.
 //! - [`host`]: the state numbers of the guest ABI and the [`HostCluster`] port.
 
+pub mod account;
 pub mod airway;
 pub mod condition;
 pub mod duration;
@@ -20,6 +21,7 @@ pub mod resource_ref;
 pub mod settings;
 pub mod template;
 
+pub use account::{Account, AccountError};
 pub use airway::{Airway, AirwayMode, AirwaySpec, AirwayStatus, PruneOptions, WasmUrls, crds};
 pub use condition::{Condition, ConditionStatus, ReadyReason};
 pub use duration::GoDuration;

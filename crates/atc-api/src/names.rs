@@ -20,6 +20,9 @@ pub const ANNOTATION_RELEASE: &str = "instance.atc.yoke.cd/release";
 pub const ANNOTATION_NAMESPACE: &str = "instance.atc.yoke.cd/namespace";
 /// Annotation on children of an Airway's instance: `namespace/Kind.group:name` of the instance.
 pub const ANNOTATION_INSTANCE_REF: &str = "instance.atc.yoke.cd/instanceRef";
+/// Annotation on what a Flight made outside of any namespace, where no owner reference to it can stand: the Flight's uid.
+/// Ours; the existing tool has no Flights that may do so.
+pub const ANNOTATION_FLIGHT: &str = "atc.yoke.cd/flight";
 /// Old label that named the release; still read as ownership.
 pub const LABEL_OLD_RELEASE: &str = "app.kubernetes.io/yoke-release";
 /// Old label that named the release's namespace; still read as ownership.
@@ -88,6 +91,8 @@ pub const KEY_RESOURCES: &str = "resources";
 
 /// The webhook configuration by which the atc reviews Airways.
 pub const WEBHOOK_AIRWAYS: &str = "atc-airway";
+/// The webhook configuration by which the atc asks whether whoever writes a Flight may act as the account that it names.
+pub const WEBHOOK_ACCOUNTS: &str = "atc-accounts";
 /// The webhook configuration by which the atc keeps others from changing the resources of instances in mode `static`.
 pub const WEBHOOK_RESOURCES: &str = "atc-resources";
 

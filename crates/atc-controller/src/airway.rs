@@ -371,6 +371,7 @@ fn settings(airway: &Airway, mapping: &Mapping, uid: &str, matchers: Matchers) -
             memory: spec.memory_bytes(),
             ..Bounds::default()
         },
+        limited: false,
         mode: spec.mode,
         drift_interval: spec.drift_interval().map(|every| every.max(DRIFT_MIN)),
         history_cap: spec.history_cap(),

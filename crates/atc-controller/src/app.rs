@@ -282,6 +282,11 @@ async fn install(control: &Control) -> Result<(), InstallError> {
         force: true,
         ..ApplyOptions::default()
     };
+    hooks::begin(control).await.map_err(InstallError::Hooks)?;
+    // Before there can be a Flight that names an account, it is asked who may.
+    let accounts = control.service.of_accounts();
+    let accounts = hooks::bring(control, accounts).await;
+    accounts.map_err(InstallError::Hooks)?;
     let crds = bootstrap::crds().map_err(InstallError::Write)?;
     for value in crds {
         let object = Object::try_from(value).map_err(InstallError::Object)?;
@@ -294,8 +299,7 @@ async fn install(control: &Control) -> Result<(), InstallError> {
             .await
             .map_err(InstallError::Served)?;
     }
-    // The webhooks fail closed: they come only when our kinds are served.
-    hooks::begin(control).await.map_err(InstallError::Hooks)?;
+    // The other webhooks fail closed for all: they come only when our kinds are served.
     hooks::stand(control).await.map_err(InstallError::Hooks)?;
     Ok(())
 }

@@ -104,24 +104,35 @@ impl WebhookService {
         })
     }
 
-    /// The configurations that stand as long as we run.
+    /// The configuration that asks whether whoever writes a Flight may act as the account that it names. It stays when we
+    /// go, or anybody could take an account in the meantime.
+    pub fn of_accounts(&self) -> Value {
+        let rules = own_kinds(&["flights", "clusterflights"], "*");
+        let mut webhook = self.webhook(
+            "accounts.yoke.cd",
+            "/validations/accounts",
+            &rules,
+            ACCOUNT_TIMEOUT,
+        );
+        if let Some(conditions) = webhook["matchConditions"].as_array_mut() {
+            conditions.push(json!({
+                "name": "names-an-account",
+                "expression": "has(object.spec) && has(object.spec.serviceAccountName) && object.spec.serviceAccountName != ''",
+            }));
+        }
+        configuration(names::WEBHOOK_ACCOUNTS, &webhook)
+    }
+
+    /// The configurations that are there as long as we run.
     pub fn configurations(&self) -> Vec<Value> {
-        let rule = |resources: &[&str], scope: &str| {
-            json!([{
-                "apiGroups": [GROUP],
-                "apiVersions": [VERSION],
-                "operations": ["CREATE", "UPDATE"],
-                "resources": resources,
-                "scope": scope,
-            }])
-        };
         vec![
+            self.of_accounts(),
             configuration(
                 AIRWAY_WEBHOOK,
                 &self.webhook(
                     "airways.yoke.cd",
                     "/validations/airways.yoke.cd",
-                    &rule(&["airways"], "Cluster"),
+                    &own_kinds(&["airways"], "Cluster"),
                     30,
                 ),
             ),
@@ -130,7 +141,7 @@ impl WebhookService {
                 &self.webhook(
                     "flights.yoke.cd",
                     "/validations/flights.yoke.cd",
-                    &rule(&["flights", "clusterflights"], "*"),
+                    &own_kinds(&["flights", "clusterflights"], "*"),
                     FLIGHT_TIMEOUT,
                 ),
             ),
@@ -273,6 +284,20 @@ pub const INSTANCE_TIMEOUT: u8 = 10;
 
 /// The same for a Flight.
 pub const FLIGHT_TIMEOUT: u8 = 30;
+
+/// Seconds that the API server waits for whether somebody may act as an account: one question to it.
+pub const ACCOUNT_TIMEOUT: u8 = 10;
+
+/// The rule for writes of kinds of ours.
+fn own_kinds(plurals: &[&str], scope: &str) -> Value {
+    json!([{
+        "apiGroups": [GROUP],
+        "apiVersions": [VERSION],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": plurals,
+        "scope": scope,
+    }])
+}
 
 fn configuration(name: &str, webhook: &Value) -> Value {
     json!({

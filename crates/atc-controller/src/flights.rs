@@ -2,18 +2,19 @@
 //!
 //! To the rest of the controller each is an instance; only its settings come from itself instead of from an Airway. Whoever
 //! may write Flights in a namespace has no rights beyond it by that: a Flight makes and reads namespaced objects of its
-//! own namespace, and none that gives rights. ClusterFlights are for those who may write them.
+//! own namespace, and none that gives rights. With `spec.serviceAccountName` it may what that account may, and whoever
+//! writes it must be allowed to act as that. ClusterFlights are for those who may write them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use atc_api::flight::FlightSpec;
-use atc_api::{AirwayMode, names};
+use atc_api::{Account, AirwayMode, names};
 use atc_engine::access::Matchers;
 use atc_engine::artifact::Location;
 use atc_engine::flight::Bounds;
-use atc_engine::instance::{InstanceSettings, Subject};
+use atc_engine::instance::{Authority, InstanceSettings, Subject};
 use atc_engine::release::cluster::Mapping;
 use atc_engine::release::plan::PruneOptions;
 use serde_json::Value;
@@ -52,7 +53,7 @@ pub(crate) fn serve(control: &Arc<Control>) {
             continue;
         };
         kind.set_setup(Setup {
-            settings: settings(mapping.clone(), &FlightSpec::default()),
+            settings: settings(mapping.clone(), &FlightSpec::default(), None),
             flight: Err("each has its own".into()),
             converter: None,
             skip_admission: false,
@@ -65,16 +66,16 @@ pub(crate) fn serve(control: &Arc<Control>) {
 }
 
 /// The most that a Flight of a namespace may take of what all share: its author sets its bounds himself.
-const CONFINED_TIME: Duration = Duration::from_secs(30);
+const LIMITED_TIME: Duration = Duration::from_secs(30);
 /// The same of memory: 512 MiB, of which a quarter of all runs may hold as much at once.
-const CONFINED_MEMORY: u64 = 512 << 20;
+const LIMITED_MEMORY: u64 = 512 << 20;
 
 /// What a run may take.
-fn bounds(spec: &FlightSpec, confined: bool) -> Bounds {
+fn bounds(spec: &FlightSpec, limited: bool) -> Bounds {
     let (mut time, mut memory) = (spec.time_limit(), spec.memory_bytes());
-    if confined {
-        time = Some(time.unwrap_or(CONFINED_TIME).min(CONFINED_TIME));
-        memory = memory.min(CONFINED_MEMORY);
+    if limited {
+        time = Some(time.unwrap_or(LIMITED_TIME).min(LIMITED_TIME));
+        memory = memory.min(LIMITED_MEMORY);
     }
     Bounds {
         time,
@@ -83,18 +84,28 @@ fn bounds(spec: &FlightSpec, confined: bool) -> Bounds {
     }
 }
 
+/// What a release may do.
+fn authority(mapping: &Mapping, account: Option<Account>) -> Authority {
+    match account {
+        Some(account) => Authority::Account(account),
+        None if mapping.namespaced => Authority::Confined,
+        None => Authority::Ours,
+    }
+}
+
 /// How a Flight says that it is to be evaluated.
-fn settings(mapping: Mapping, spec: &FlightSpec) -> InstanceSettings {
+fn settings(mapping: Mapping, spec: &FlightSpec, account: Option<Account>) -> InstanceSettings {
     InstanceSettings {
         subject: Subject::Flight {
             input: spec.stdin(),
             args: spec.args.clone(),
-            confined: mapping.namespaced,
+            authority: authority(&mapping, account),
         },
         owner: None,
         cluster_access: spec.cluster_access,
         matchers: spec.resource_access_matchers.iter().collect::<Matchers>(),
         bounds: bounds(spec, mapping.namespaced),
+        limited: mapping.namespaced,
         mode: spec.mode,
         drift_interval: spec.drift_interval().map(|every| every.max(DRIFT_MIN)),
         history_cap: spec.history_cap(),
@@ -108,9 +119,9 @@ fn settings(mapping: Mapping, spec: &FlightSpec) -> InstanceSettings {
 
 /// Why a Flight of a namespace may not have its module from there: its author has no rights on the atc's own files, and
 /// must not send its credentials over connections that prove nothing.
-fn refused(spec: &FlightSpec, confined: bool) -> Option<&'static str> {
+fn refused(spec: &FlightSpec, limited: bool) -> Option<&'static str> {
     let is_file = matches!(spec.wasm_url.parse(), Ok(Location::File(_)));
-    match (confined, is_file, spec.insecure) {
+    match (limited, is_file, spec.insecure) {
         (true, true, _) => Some(
             "spec.wasmUrl is a file of the atc's own, which only Airways and ClusterFlights may name",
         ),
@@ -133,12 +144,19 @@ pub(crate) async fn served<'a>(
             // The words of the parser may quote what it stumbled over: the input of a Flight may be secret.
             let at = error.classify();
             return Served::refused(
-                settings(mapping, &FlightSpec::default()),
+                settings(mapping, &FlightSpec::default(), None),
                 format!("spec can't be read ({at:?} error); compare it with the CRD"),
             );
         }
     };
-    let settings = settings(mapping, &spec);
+    let namespace = object["metadata"]["namespace"].as_str();
+    let account = match spec.account(namespace.unwrap_or_default()) {
+        Ok(account) => account,
+        Err(error) => {
+            return Served::refused(settings(mapping, &spec, None), error.to_string());
+        }
+    };
+    let settings = settings(mapping, &spec, account);
     if spec.mode == AirwayMode::Static {
         return Served::refused(
             settings,
@@ -174,9 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_confined_sets_no_bounds_beyond_ours() {
-        let check = |value: Value, confined: bool, expect: (Option<u64>, u64)| {
-            let bounds = bounds(&spec(&value), confined);
+    fn whoever_is_limited_sets_no_bounds_beyond_ours() {
+        let check = |value: Value, limited: bool, expect: (Option<u64>, u64)| {
+            let bounds = bounds(&spec(&value), limited);
             let time = bounds.time.map(|time| time.as_secs());
             assert_eq!((time, bounds.memory >> 20), expect, "{value}");
         };
@@ -189,13 +207,9 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_confined_names_no_files_and_no_registry_that_proves_nothing() {
-        let check = |value: Value, confined: bool, expect: bool| {
-            assert_eq!(
-                refused(&spec(&value), confined).is_some(),
-                expect,
-                "{value}"
-            );
+    fn whoever_is_limited_names_no_files_and_no_registry_that_proves_nothing() {
+        let check = |value: Value, limited: bool, expect: bool| {
+            assert_eq!(refused(&spec(&value), limited).is_some(), expect, "{value}");
         };
         for url in ["/etc/x.wasm", "x.wasm", "file:///x.wasm"] {
             check(json!({ "wasmUrl": url }), true, true);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use atc_api::names;
+use atc_api::{Account, names};
 use k8s_openapi::api::authentication::v1::{SelfSubjectReview, UserInfo};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
@@ -44,11 +44,46 @@ pub(crate) async fn own_name(client: kube::Client) -> Result<String, ReviewError
         .ok_or(ReviewError::Nameless)
 }
 
-/// Whether a user may update an Airway: asked of the API server, which knows all of its authorizers.
+/// Whether a user may update an Airway.
 pub(crate) async fn may_update_airway(
     client: kube::Client,
     user: &UserInfo,
     airway: &str,
+) -> Result<bool, ReviewError> {
+    let update = ResourceAttributes {
+        group: Some(names::GROUP.into()),
+        version: Some(names::VERSION.into()),
+        resource: Some("airways".into()),
+        verb: Some("update".into()),
+        name: Some(airway.to_owned()),
+        ..ResourceAttributes::default()
+    };
+    may(client, user, update).await
+}
+
+/// Whether a user may act as a service account.
+pub(crate) async fn may_impersonate(
+    client: kube::Client,
+    user: &UserInfo,
+    account: &Account,
+) -> Result<bool, ReviewError> {
+    let impersonate = ResourceAttributes {
+        group: Some(String::new()),
+        version: Some("v1".into()),
+        resource: Some("serviceaccounts".into()),
+        verb: Some("impersonate".into()),
+        namespace: Some(account.namespace().to_owned()),
+        name: Some(account.name().to_owned()),
+        ..ResourceAttributes::default()
+    };
+    may(client, user, impersonate).await
+}
+
+/// Whether a user may do something: asked of the API server, which knows all of its authorizers.
+async fn may(
+    client: kube::Client,
+    user: &UserInfo,
+    what: ResourceAttributes,
 ) -> Result<bool, ReviewError> {
     let question = SubjectAccessReview {
         spec: SubjectAccessReviewSpec {
@@ -56,14 +91,7 @@ pub(crate) async fn may_update_airway(
             groups: user.groups.clone(),
             uid: user.uid.clone(),
             extra: user.extra.clone(),
-            resource_attributes: Some(ResourceAttributes {
-                group: Some(names::GROUP.into()),
-                version: Some(names::VERSION.into()),
-                resource: Some("airways".into()),
-                verb: Some("update".into()),
-                name: Some(airway.to_owned()),
-                ..ResourceAttributes::default()
-            }),
+            resource_attributes: Some(what),
             ..SubjectAccessReviewSpec::default()
         },
         ..SubjectAccessReview::default()

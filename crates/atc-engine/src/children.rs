@@ -233,7 +233,7 @@ impl Engine {
         let reference = &child.target.reference;
         let live = if child.has_status {
             match self
-                .cluster()
+                .reach()
                 .get(&mapping, &reference.namespace, &reference.name)
                 .await
             {
@@ -242,7 +242,7 @@ impl Engine {
             }
         } else {
             // Nothing but its being there counts: the metadata are enough.
-            match self.cluster().metadata(&mapping, &reference.namespace, &reference.name).await {
+            match self.reach().metadata(&mapping, &reference.namespace, &reference.name).await {
                 Err(error) if error.kind() == ErrorKind::NoSuchKind => None,
                 live => live.map_err(EngineError::cluster)?.map(|live| {
                     serde_json::json!({"apiVersion": mapping.api_version(), "kind": mapping.kind, "metadata": live.value()})
@@ -270,7 +270,7 @@ impl Engine {
             found: Vec::new(),
         };
         let judgement = self
-            .cluster()
+            .reach()
             .judge(live, &sight.rules, &mut supports)
             .await
             .map_err(EngineError::cluster)?;
@@ -332,7 +332,7 @@ impl Engine {
                 });
             }
         };
-        let found = self.cluster().wait_ready(wait, &mut progress).await?;
+        let found = self.reach().wait_ready(wait, &mut progress).await?;
         for (child, live) in children.iter_mut().zip(found) {
             child.verdict = Verdict::Ready;
             if let Some(live) = live {

@@ -70,7 +70,7 @@ impl Engine {
         };
         let us = Owner::new(namespace, release);
         let objects: Vec<&Object> = revision.stages.objects().collect();
-        let answers = self.cluster().compare(&objects, &us, scope).await;
+        let answers = self.reach().compare(&objects, &us, scope).await;
         let mut report = DriftReport {
             objects: objects.len(),
             ..DriftReport::default()
@@ -113,10 +113,7 @@ impl Engine {
         for stage in &revision.stages {
             let objects: Vec<&Object> = stage.iter().collect();
             let mut written = Vec::new();
-            for (object, answer) in stage
-                .iter()
-                .zip(self.cluster().restore(&objects, &us).await)
-            {
+            for (object, answer) in stage.iter().zip(self.reach().restore(&objects, &us).await) {
                 if report.take(object, answer) {
                     written.push(object.clone());
                 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use atc_api::Account;
 use atc_artifact::{Credentials, FetchOptions, Fetcher, ModulePolicy};
 use atc_flight::{Compiler, Runtime, RuntimeOptions};
 use atc_release::cluster::Cluster;
@@ -57,12 +58,16 @@ impl Default for EngineOptions {
 /// Runs of converters at once: 8. They have turns of their own, since a flight that looks a converted object up waits for
 /// one while it holds its own turn.
 const CONVERSIONS: usize = 8;
-/// Runs of confined releases take at most one in four of all turns: whoever writes them sets their bounds himself.
-const CONFINED_SHARE: usize = 4;
+/// Limited runs take at most one in four of all turns: whoever writes them sets their bounds himself.
+const LIMITED_SHARE: usize = 4;
 
 /// Evaluates flights and makes releases of what they print. Cheap to clone.
 #[derive(Clone)]
-pub struct Engine(Arc<Shared>);
+pub struct Engine {
+    shared: Arc<Shared>,
+    /// The cluster as releases reach it.
+    reach: Cluster,
+}
 
 struct Shared {
     cluster: Cluster,
@@ -70,7 +75,7 @@ struct Shared {
     fetcher: Fetcher,
     slots: Semaphore,
     conversions: Semaphore,
-    confined: Semaphore,
+    limited: Semaphore,
     options: EngineOptions,
     readiness: CustomReadiness,
     strays: Strays,
@@ -93,64 +98,98 @@ impl Engine {
             ..FetchOptions::default()
         });
         let slots = Semaphore::new(options.evaluations.max(1));
-        let confined = Semaphore::new((options.evaluations / CONFINED_SHARE).max(1));
-        Ok(Self(Arc::new(Shared {
+        let limited = Semaphore::new((options.evaluations / LIMITED_SHARE).max(1));
+        let reach = cluster.clone();
+        let shared = Arc::new(Shared {
             cluster,
             runtime,
             fetcher,
             slots,
             conversions: Semaphore::new(CONVERSIONS),
-            confined,
+            limited,
             options,
             readiness: CustomReadiness::default(),
             strays: Strays::default(),
-        })))
+        });
+        Ok(Self { shared, reach })
     }
 
-    /// The cluster it works on.
+    /// The cluster it works on, as itself: records, intents, status and finalizers are its own matter.
     pub fn cluster(&self) -> &Cluster {
-        &self.0.cluster
+        &self.shared.cluster
+    }
+
+    /// The same engine, whose releases look up, apply and remove as this service account.
+    #[must_use]
+    pub(crate) fn acting_as(&self, account: Account) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            reach: self.shared.cluster.acting_as(account),
+        }
+    }
+
+    /// The same engine, whose releases do so as itself.
+    #[must_use]
+    pub(crate) fn as_itself(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            reach: self.shared.cluster.clone(),
+        }
+    }
+
+    /// The cluster as the objects of releases are looked up, applied, judged and removed.
+    pub(crate) fn reach(&self) -> &Cluster {
+        &self.reach
+    }
+
+    /// What tells this object, sent by whom it is sent, from another, or from the same sent by somebody else: what one may
+    /// write says nothing of what another may.
+    pub(crate) fn signed(&self, hash: String) -> String {
+        match self.reach.account() {
+            Some(account) => format!("{account} {hash}"),
+            None => hash,
+        }
     }
 
     /// Where modules are fetched from.
     pub fn fetcher(&self) -> &Fetcher {
-        &self.0.fetcher
+        &self.shared.fetcher
     }
 
     /// What runs modules.
     pub fn runtime(&self) -> &Runtime {
-        &self.0.runtime
+        &self.shared.runtime
     }
 
     /// How it was set up.
     pub fn options(&self) -> &EngineOptions {
-        &self.0.options
+        &self.shared.options
     }
 
     /// Users' rules of readiness; none until somebody tells them.
     pub fn readiness(&self) -> &CustomReadiness {
-        &self.0.readiness
+        &self.shared.readiness
     }
 
     pub(crate) fn found_strays(&self) -> &Strays {
-        &self.0.strays
+        &self.shared.strays
     }
 
-    /// A turn to run a flight; a confined one also takes one of those for its like, and takes that first.
+    /// A turn to run a flight; one whose author sets its bounds also takes one of those for its like, and takes that first.
     pub(crate) async fn evaluation_slot(
         &self,
-        confined: bool,
+        limited: bool,
     ) -> (Option<SemaphorePermit<'_>>, Option<SemaphorePermit<'_>>) {
         // The semaphores are never closed, so there is always a permit in the end.
-        let share = if confined {
-            self.0.confined.acquire().await.ok()
+        let share = if limited {
+            self.shared.limited.acquire().await.ok()
         } else {
             None
         };
-        (share, self.0.slots.acquire().await.ok())
+        (share, self.shared.slots.acquire().await.ok())
     }
 
     pub(crate) async fn conversion_slot(&self) -> Option<SemaphorePermit<'_>> {
-        self.0.conversions.acquire().await.ok()
+        self.shared.conversions.acquire().await.ok()
     }
 }

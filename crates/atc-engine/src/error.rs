@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use atc_access::Read;
+use atc_api::Account;
 use atc_artifact::{ArtifactError, PolicyError};
 use atc_flight::FlightError;
 use atc_readiness::BookError;
@@ -93,6 +94,11 @@ pub enum EngineError {
         #[source]
         source: Box<DesiredError>,
     },
+    /// The account that the release acts as is not there.
+    #[error(
+        "service account \"{0}\" does not exist: make it, or name another one in spec.serviceAccountName"
+    )]
+    NoAccount(Account),
     /// The resources may not be made in this way.
     #[error("can't make these resources")]
     Decorate {

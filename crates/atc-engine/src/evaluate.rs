@@ -42,6 +42,8 @@ pub struct Run<'a> {
     pub access: AccessPolicy,
     /// What it may use.
     pub bounds: Bounds,
+    /// Whether whoever wrote it sets its bounds himself, so that it takes its turns among its like only.
+    pub limited: bool,
     /// Where its stderr goes besides the tail that is kept.
     pub stderr: StderrSink,
 }
@@ -124,7 +126,7 @@ impl Engine {
         run: Run<'_>,
         observer: Arc<dyn Observer>,
     ) -> Result<Evaluated, EngineError> {
-        let _slot = self.evaluation_slot(run.access.confined).await;
+        let _slot = self.evaluation_slot(run.limited).await;
         let started = Instant::now();
         let mut args = Vec::with_capacity(run.args.len() + 1);
         args.push(run.release.to_owned());
@@ -145,7 +147,7 @@ impl Engine {
             bounds: run.bounds,
             stderr: run.stderr,
         };
-        let (host, ledger) = host::guarded(self.cluster().clone(), run.access, observer);
+        let (host, ledger) = host::guarded(self.reach().clone(), run.access, observer);
         let outcome = run.flight.module.run(invocation, host).await;
         tracing::debug!(
             release = run.release,

@@ -12,7 +12,7 @@ use atc_api::names;
 use atc_flight::StderrSink;
 use atc_release::cluster::{LiveMeta, MetadataEdit};
 use atc_release::decorate::Decoration;
-use atc_watch::Dependencies;
+use atc_watch::{Dependencies, Dependency};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::Value;
 
@@ -21,22 +21,24 @@ use crate::disposition::Disposition;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::evaluate::{Evaluated, LoadedFlight, Run};
-use crate::mayday::{MaydayReport, MaydayRequest};
 use crate::memory::Memory;
 use crate::observer::{InstanceObserver, NoObserver, Observer};
 use crate::prepare;
 use crate::status::{Ours, Ready};
 use crate::takeoff::{DryRun, Report, TakeoffRequest};
 
+mod account;
 mod dependencies;
 mod identity;
+mod removal;
 mod settings;
 mod writes;
 
+use account::confirmed;
 use dependencies::{dependencies, has_newer_input, inputs};
 use identity::{Identity, input};
 pub use identity::{home_of, release_name};
-pub use settings::{InstanceSettings, Subject};
+pub use settings::{Authority, InstanceSettings, Subject};
 
 /// One instance to bring to its desired state.
 pub struct InstanceRequest<'a> {
@@ -68,6 +70,8 @@ pub struct InstanceMemory {
     pub children: Vec<Child>,
     /// What it read in its last good run.
     reads: Vec<Read>,
+    /// The account that its release acts as, as it was seen last.
+    account: Option<Dependency>,
     /// The status that the flight printed last.
     printed: Option<Value>,
     /// Why the last evaluation failed.
@@ -116,7 +120,8 @@ impl Engine {
         observer: &dyn InstanceObserver,
     ) -> InstanceReport {
         let mut object = request.object.clone();
-        let result = self.advance(request, &mut object, memory, observer).await;
+        let engine = self.of(&request.settings.subject);
+        let result = engine.advance(request, &mut object, memory, observer).await;
         let mut report = match result {
             Ok(report) => report,
             Err(error) => {
@@ -168,78 +173,13 @@ impl Engine {
         match self.fly(request, flight, object, memory, observer).await {
             Ok(report) => Ok(report),
             Err((error, reads)) => {
-                observer.fail(inputs(request.settings, &reads, &memory.children).into());
+                let mut inputs = inputs(request.settings, &reads, &memory.children);
+                inputs.extend(memory.account.clone());
+                observer.fail(inputs.into());
                 memory.failure = Some(error.chain());
                 Ok(InstanceReport::failed(&error))
             }
         }
-    }
-
-    /// Removes the children, then lets the object go.
-    async fn remove(
-        &self,
-        settings: &InstanceSettings,
-        object: &Value,
-        memory: &InstanceMemory,
-        observer: &dyn InstanceObserver,
-    ) -> Result<InstanceReport, EngineError> {
-        let identity = Identity::of(object, settings)?;
-        let live = LiveMeta::of(object);
-        if !live.finalizers().contains(&names::FINALIZER_INSTANCE) {
-            return Ok(InstanceReport::gone());
-        }
-        observer.begin();
-        let removed = match self.remove_children(settings, &identity, memory).await {
-            Ok(removed) => removed,
-            Err(error) => {
-                observer.fail(Dependencies::default());
-                let words = format!("can't remove its resources: {}", error.chain());
-                return Ok(InstanceReport {
-                    failure: Some(words.clone()),
-                    ..InstanceReport::of(Ready::terminating(words), Disposition::Retry)
-                });
-            }
-        };
-        let edit = MetadataEdit {
-            remove_finalizer: Some(names::FINALIZER_INSTANCE.into()),
-            ..MetadataEdit::default()
-        };
-        self.edit(settings, object, &edit).await?;
-        let takeoff = Report {
-            pruned: removed.deleted,
-            orphaned: removed.orphaned,
-            ..Report::default()
-        };
-        Ok(InstanceReport {
-            takeoff,
-            ..InstanceReport::gone()
-        })
-    }
-
-    /// Removes all that the record names, and what is remembered of it; where nothing is, and the namespace is on its way
-    /// out and may have taken the record with it, what bears the marks of the release.
-    async fn remove_children(
-        &self,
-        settings: &InstanceSettings,
-        identity: &Identity<'_>,
-        memory: &InstanceMemory,
-    ) -> Result<MaydayReport, EngineError> {
-        let home = identity.home;
-        let history = memory.release.history().iter();
-        let mut remembered: Vec<_> = history.map(|revision| revision.stages.clone()).collect();
-        if settings.mapping.namespaced && memory.release.revisions.is_none() {
-            remembered.push(self.strays(&identity.release, home).await?);
-        }
-        let request = MaydayRequest {
-            release: identity.record.clone(),
-            namespace: home.to_owned(),
-            owner: Some(identity.owner(settings)),
-            prune: settings.prune,
-            owner_uid: Some(identity.uid.to_owned()),
-            remembered,
-            hold: None,
-        };
-        self.mayday(&request).await
     }
 
     /// Sets finalizer and owner, in one call, where they are missing. False: the object is gone, nothing may be made.
@@ -273,7 +213,10 @@ impl Engine {
         observer: &dyn InstanceObserver,
     ) -> Result<InstanceReport, (EngineError, Vec<Read>)> {
         let settings = request.settings;
-        let identity = Identity::of(object, settings).map_err(|error| (error, Vec::new()))?;
+        let unread = |error| (error, Vec::new());
+        let identity = Identity::of(object, settings).map_err(unread)?;
+        memory.account = self.see_account(settings, observer).await.map_err(unread)?;
+        confirmed(settings, memory.account.as_ref()).map_err(unread)?;
         let evaluated = self
             .run_instance(settings, flight, object, eyes(settings, observer))
             .await
@@ -364,6 +307,7 @@ impl Engine {
                 confined: settings.subject.is_confined(),
             },
             bounds: settings.bounds.clone(),
+            limited: settings.limited,
             stderr: StderrSink::Tail,
         };
         self.evaluate(run, observer).await
@@ -439,7 +383,10 @@ impl Engine {
         memory: &mut Memory,
         observer: &dyn Observer,
     ) -> Result<(), EngineError> {
-        let evaluated = self
+        let engine = self.of(&settings.subject);
+        let account = engine.see_account(settings, observer).await?;
+        confirmed(settings, account.as_ref())?;
+        let evaluated = engine
             .run_instance(settings, flight, object, Arc::new(NoObserver))
             .await?;
         if let Some(failure) = evaluated.failure() {
@@ -451,7 +398,8 @@ impl Engine {
             object,
             known: &[],
         };
-        self.release(&context, &evaluated, memory, observer, DryRun::Only)
+        engine
+            .release(&context, &evaluated, memory, observer, DryRun::Only)
             .await
             .map(drop)
     }
@@ -471,12 +419,13 @@ impl Engine {
             );
         }
         let mut object = request.object.clone();
+        let engine = self.of(&request.settings.subject);
         observer.begin_look();
         let mut children = std::mem::take(&mut memory.children);
         let judged = match Identity::of(request.object, request.settings) {
             Ok(identity) => {
-                let sight = self.sight(identity.home, observer);
-                self.rejudge(&mut children, &sight).await
+                let sight = engine.sight(identity.home, observer);
+                engine.rejudge(&mut children, &sight).await
             }
             Err(error) => Err(error),
         };

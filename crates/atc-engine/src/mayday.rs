@@ -1,7 +1,7 @@
 //! The end of a release: everything its record names is removed, then the record.
 
 use atc_api::ResourceRef;
-use atc_release::cluster::Orphaned;
+use atc_release::cluster::{ClusterError, ErrorKind, Orphaned};
 use atc_release::history::Revision;
 use atc_release::object::Stages;
 use atc_release::ownership::Owner;
@@ -40,6 +40,24 @@ pub struct MaydayReport {
     pub deleted: Vec<ResourceRef>,
     /// Objects that were let go of.
     pub orphaned: Vec<ResourceRef>,
+}
+
+/// Why something of what was to be removed is left.
+#[derive(Debug)]
+pub(crate) struct Unremoved {
+    /// One line an object.
+    failures: Vec<String>,
+    /// Whether any was refused for want of a right.
+    forbidden: bool,
+}
+
+impl From<Unremoved> for EngineError {
+    fn from(left: Unremoved) -> Self {
+        Self::Refused {
+            step: "prune",
+            failures: left.failures,
+        }
+    }
 }
 
 /// What became of what was to be removed.
@@ -109,9 +127,20 @@ impl Engine {
         let plan = plan::plan(Stages::default(), &previous, request.prune);
         let named = || Owner::new(&request.namespace, &request.release);
         let us = request.owner.clone().unwrap_or_else(named);
-        let removed = self
-            .carry_out(&plan, &us, request.owner_uid.as_deref())
-            .await?;
+        let owner_uid = request.owner_uid.as_deref();
+        let removed = match self.carry_out(&plan, &us, owner_uid).await {
+            Err(left) if left.forbidden && self.reach().account().is_some() => {
+                // An account that is gone, or has lost its rights, must hold nobody's removal up. What is removed bears
+                // the marks of this release.
+                tracing::info!(
+                    release = request.release,
+                    why = left.failures.join("; "),
+                    "the release's account may not remove it, removing it as ourselves"
+                );
+                self.as_itself().carry_out(&plan, &us, owner_uid).await?
+            }
+            other => other?,
+        };
         report.deleted = removed.deleted;
         report.orphaned = removed.orphaned;
         for revision in &revisions {
@@ -152,11 +181,13 @@ impl Engine {
         plan: &Plan,
         us: &Owner,
         owner_uid: Option<&str>,
-    ) -> Result<Removed, EngineError> {
+    ) -> Result<Removed, Unremoved> {
         let mut removed = Removed::default();
         let mut failures = Vec::new();
+        let mut forbidden = false;
+        let is_forbidden = |error: &ClusterError| error.kind() == ErrorKind::Forbidden;
         let wait = self.options().prune_wait;
-        let pruned = self.cluster().prune(&plan.prune, us, wait).await;
+        let pruned = self.reach().prune(&plan.prune, us, wait).await;
         removed
             .deleted
             .extend(pruned.gone.iter().map(|item| item.target.clone()));
@@ -167,6 +198,7 @@ impl Engine {
                 .chain(&pruned.not_ours)
                 .map(|item| item.target.clone()),
         );
+        forbidden |= pruned.errors.iter().any(is_forbidden);
         failures.extend(pruned.errors.iter().map(|error| chain(error)));
         if failures.is_empty() && !pruned.remaining.is_empty() {
             let names: Vec<String> = pruned.remaining.iter().map(PruneItem::canonical).collect();
@@ -176,7 +208,7 @@ impl Engine {
                 names.join(", ")
             ));
         }
-        let answers = self.cluster().orphan_all(&plan.orphan, us, owner_uid).await;
+        let answers = self.reach().orphan_all(&plan.orphan, us, owner_uid).await;
         for (item, answer) in plan.orphan.iter().zip(answers) {
             match answer {
                 Ok(Orphaned::Released) => {
@@ -184,15 +216,18 @@ impl Engine {
                     removed.settled.push(item.target.clone());
                 }
                 Ok(Orphaned::Gone | Orphaned::NotOurs) => removed.settled.push(item.target.clone()),
-                Err(error) => failures.push(chain(&error)),
+                Err(error) => {
+                    forbidden |= is_forbidden(&error);
+                    failures.push(chain(&error));
+                }
             }
         }
         if failures.is_empty() {
             Ok(removed)
         } else {
-            Err(EngineError::Refused {
-                step: "prune",
+            Err(Unremoved {
                 failures,
+                forbidden,
             })
         }
     }

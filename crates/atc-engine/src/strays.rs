@@ -43,12 +43,8 @@ impl Strays {
 
 impl Engine {
     /// What bears the marks of a release and lies in no namespace, if the namespace of its record is on its way out.
-    pub(crate) async fn strays(
-        &self,
-        release: &str,
-        namespace: &str,
-    ) -> Result<Stages, EngineError> {
-        match self.cluster().is_leaving(namespace).await {
+    pub(crate) async fn strays(&self, us: &Owner) -> Result<Stages, EngineError> {
+        match self.cluster().is_leaving(&us.namespace).await {
             Ok(true) => {}
             Ok(false) => return Ok(Stages::default()),
             // Whoever may not know this lets instances go all the same.
@@ -56,9 +52,8 @@ impl Engine {
             Err(error) => return Err(EngineError::cluster(error)),
         }
         let found = self.found_strays().look(self).await;
-        let us = Owner::new(namespace, release);
         let ours = found.map_err(EngineError::cluster)?;
-        let ours = ours.iter().filter(|(_, _, owner)| *owner == us);
+        let ours = ours.iter().filter(|(_, _, owner)| owner == us);
         let objects = ours.filter_map(|(kind, live, _)| {
             let name = json!({ "name": live.name() });
             let object =

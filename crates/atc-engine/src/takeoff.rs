@@ -164,7 +164,7 @@ impl Engine {
         hold: Option<&Hold>,
     ) -> Result<Report, EngineError> {
         let stages = &prepared.stages;
-        let due = apply::due(stages, memory, observer);
+        let due = self.due(stages, memory, observer);
         let expectations = if request.force_ownership {
             HashMap::new()
         } else {
@@ -173,7 +173,7 @@ impl Engine {
         self.read_revisions(request, memory).await?;
         let mut report = Report::default();
         if check::needs_dry_run(request, stages, &due, memory) {
-            let hash = prepared.hash_of(&due);
+            let hash = self.signed(prepared.hash_of(&due));
             if !memory.verdicts.passed(&hash, Instant::now()) {
                 report.unjudged = self.dry_run(request, stages, &due).await?;
                 memory.verdicts.pass(hash, Instant::now());

@@ -72,7 +72,7 @@ pub enum DecorateError {
     },
     /// Objects that a release with the rights of its namespace only may not make.
     #[error(
-        "a Flight makes objects of its own namespace only, and none that gives rights; use a ClusterFlight or an Airway for {}",
+        "a Flight makes objects of its own namespace only, and none that gives rights; name a service account with the rights in spec.serviceAccountName, or use a ClusterFlight or an Airway, for {}",
         listed(.0)
     )]
     Confined(Vec<String>),
@@ -234,11 +234,13 @@ fn is_record(object: &Object) -> bool {
             .any(|label| !labels[label].is_null())
 }
 
-/// Whether an object gives whoever prints it rights that it may not have: by a Role, or by an override, whose check at
-/// admission does not see who had it printed.
+/// Whether an object gives whoever prints it rights that it may not have: by a Role, or by an override or a Flight that
+/// acts as a service account, whose check at admission does not see who had it printed.
 fn gives_rights(object: &Object) -> bool {
     let annotations = &object.metadata()["annotations"];
-    RBAC.contains(&&*object.group_kind().group)
+    let group = object.group_kind().group;
+    RBAC.contains(&&*group)
+        || (group == names::GROUP && !object.value()["spec"]["serviceAccountName"].is_null())
         || [
             names::ANNOTATION_OVERRIDE_FLIGHT,
             names::ANNOTATION_OVERRIDE_MODE,
@@ -277,6 +279,7 @@ fn mark(object: &mut Object, decoration: &Decoration) {
 fn own(object: &mut Object, decoration: &Decoration) {
     // A reference that a flight printed along with an object that it looked up would make it another release's.
     object.drop_flights_of_others(decoration.owner.as_ref().map(|owner| &*owner.uid));
+    object.remove_annotation(names::ANNOTATION_FLIGHT);
     let Some(owner) = &decoration.owner else {
         return;
     };
@@ -284,6 +287,8 @@ fn own(object: &mut Object, decoration: &Decoration) {
         || object.namespace() == decoration.owner_namespace.as_deref()
     {
         object.set_owner(owner);
+    } else if let Some(flight) = decoration.identity().flight {
+        object.set_annotation(names::ANNOTATION_FLIGHT, &flight);
     }
 }
 

@@ -86,8 +86,15 @@ async fn judge(
     request: &Request,
     limit: Duration,
 ) -> Decision {
-    let (old, object) = (&request.old_object, &request.object);
-    let is_named_now = overrides::changed(old, object).is_some()
+    let (old, mut object) = (&request.old_object, request.object.clone());
+    // An object that is created has a name here, but not always its namespace in its metadata.
+    if setup.settings.mapping.namespaced
+        && object["metadata"]["namespace"].is_null()
+        && !request.namespace.is_empty()
+    {
+        object["metadata"]["namespace"] = request.namespace.clone().into();
+    }
+    let is_named_now = overrides::changed(old, &object).is_some()
         || old["spec"]["wasmUrl"] != object["spec"]["wasmUrl"];
     // What a URL holds is asked for anew when it is set: it may be something else by now.
     let load = if is_named_now {
@@ -95,7 +102,7 @@ async fn judge(
     } else {
         Load::Cached
     };
-    let served = overrides::served(control, setup, object, load).await;
+    let served = overrides::served(control, setup, &object, load).await;
     let flight = match served.flight {
         Ok(flight) => flight,
         Err(why) if served.overridden => return Decision::invalid(why),
@@ -107,14 +114,6 @@ async fn judge(
         }
     };
     let mut settings = served.settings.into_owned();
-    // An object that is created has a name here, but not always its namespace in its metadata.
-    let mut object = object.clone();
-    if settings.mapping.namespaced
-        && object["metadata"]["namespace"].is_null()
-        && !request.namespace.is_empty()
-    {
-        object["metadata"]["namespace"] = request.namespace.clone().into();
-    }
     if settings.bounds.time.is_none_or(|time| time > limit) {
         settings.bounds.time = Some(limit);
     }

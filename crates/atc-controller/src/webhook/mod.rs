@@ -14,6 +14,7 @@ use axum_server::accept::NoDelayAcceptor;
 use crate::control::Control;
 use crate::flights;
 
+mod account;
 pub(crate) mod airway;
 pub(crate) mod convert;
 pub(crate) mod instance;
@@ -43,6 +44,7 @@ fn router(control: Arc<Control>) -> Router {
         .route("/ready", get(ready))
         .route("/validations/airways.yoke.cd", post(review_airway))
         .route("/validations/flights.yoke.cd", post(review_flight))
+        .route("/validations/accounts", post(review_account))
         .route("/validations/resources", post(review_resource))
         .route("/validations/{airway}", post(review_instance))
         .layer(DefaultBodyLimit::max(BODY_MAX))
@@ -78,6 +80,14 @@ async fn review_flight(
     } else {
         Decision::invalid("the object to review is neither a Flight nor a ClusterFlight")
     };
+    answer(&review, &decision)
+}
+
+async fn review_account(
+    State(control): State<Arc<Control>>,
+    Json(review): Json<Review>,
+) -> Response {
+    let decision = account::decide(&control, &review.request).await;
     answer(&review, &decision)
 }
 

@@ -12,6 +12,7 @@ use crate::children::Child;
 /// What the instance depends on, by its mode.
 pub(super) fn dependencies(settings: &InstanceSettings, memory: &InstanceMemory) -> Dependencies {
     let mut all = Dependencies::from(inputs(settings, &memory.reads, &memory.children));
+    all.objects.extend(memory.account.clone());
     let drift = if settings.mode == AirwayMode::Dynamic {
         Effect::Evaluate
     } else {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use atc_access::Matchers;
+use atc_api::Account;
 use atc_api::airway::AirwayMode;
 use atc_flight::Bounds;
 use atc_release::cluster::Mapping;
@@ -28,6 +29,8 @@ pub struct InstanceSettings {
     pub mode: AirwayMode,
     /// Evaluate again every so often.
     pub drift_interval: Option<Duration>,
+    /// Whether whoever wrote the object sets these bounds himself.
+    pub limited: bool,
     /// Revisions to keep; `None` keeps all.
     pub history_cap: Option<usize>,
     /// What else is deleted, not only let go of.
@@ -49,9 +52,21 @@ pub enum Subject {
         input: Vec<u8>,
         /// Its arguments after `argv[0]`.
         args: Vec<String>,
-        /// Whether it may only make and read namespaced objects of its own namespace, and none that gives rights.
-        confined: bool,
+        /// What it may do in the cluster.
+        authority: Authority,
     },
+}
+
+/// What the release of a Flight may do in the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Authority {
+    /// Make and read namespaced objects of its own namespace, and none that gives rights. The default.
+    #[default]
+    Confined,
+    /// What a service account may: all is looked up, applied and removed as that.
+    Account(Account),
+    /// What we may ourselves.
+    Ours,
 }
 
 impl Subject {
@@ -60,6 +75,18 @@ impl Subject {
     }
 
     pub(super) fn is_confined(&self) -> bool {
-        matches!(self, Self::Flight { confined: true, .. })
+        let confined = Authority::Confined;
+        matches!(self, Self::Flight { authority, .. } if *authority == confined)
+    }
+
+    /// The account that its release acts as.
+    pub(super) fn account(&self) -> Option<&Account> {
+        match self {
+            Self::Flight {
+                authority: Authority::Account(account),
+                ..
+            } => Some(account),
+            _ => None,
+        }
     }
 }

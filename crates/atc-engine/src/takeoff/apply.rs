@@ -13,7 +13,7 @@ use super::{Report, TakeoffRequest};
 use crate::children::Child;
 use crate::engine::Engine;
 use crate::error::{EngineError, chain};
-use crate::memory::{Applied, AppliedChildren, Memory};
+use crate::memory::{Applied, Memory};
 use crate::observer::{Observer, Progress};
 
 /// What the applies of a takeoff go by.
@@ -81,7 +81,13 @@ impl Engine {
                     ));
                 }
             }
+            // Whether somebody may have changed it since we applied it. A command remembers nothing and looks; a controller
+            // knows, and one that has just started, which sends every child once, does not look at each before.
             let remembered = &memory.applied;
+            let may_be_disturbed = |object: &Object| {
+                let sent = self.signed(object.hash());
+                request.hold.is_some() || remembered.was_sent(&object.reference(), &sent)
+            };
             let options = |object: &Object| ApplyOptions {
                 force: request.force_conflicts,
                 adopt: !work.former.contains_key(&object.reference()),
@@ -89,7 +95,7 @@ impl Engine {
                     .former
                     .get(&object.reference())
                     .filter(|_| request.force_conflicts)
-                    .filter(|_| may_be_disturbed(request, remembered, object))
+                    .filter(|_| may_be_disturbed(object))
                     .cloned(),
                 expect: work
                     .expectations
@@ -98,7 +104,7 @@ impl Engine {
                     .unwrap_or_default(),
                 ..ApplyOptions::default()
             };
-            let answers = self.cluster().apply_stage(&wanted, &options).await;
+            let answers = self.reach().apply_stage(&wanted, &options).await;
             let mut live = HashMap::new();
             let mut failures = Vec::new();
             for (object, answer) in wanted.iter().zip(answers) {
@@ -115,7 +121,7 @@ impl Engine {
                         memory.applied.insert(
                             object.reference(),
                             Applied {
-                                sent: object.hash(),
+                                sent: self.signed(object.hash()),
                                 fingerprint,
                             },
                         );
@@ -153,6 +159,23 @@ impl Engine {
         Ok(())
     }
 
+    /// The objects that must be sent: changed since they were last sent, or disturbed since by others.
+    pub(super) fn due(
+        &self,
+        stages: &Stages,
+        memory: &Memory,
+        observer: &dyn Observer,
+    ) -> HashSet<ResourceRef> {
+        let disturbed = |object: &&Object| {
+            let reference = object.reference();
+            let sent = self.signed(object.hash());
+            let latest = observer.latest(&reference);
+            !memory.applied.is_undisturbed(&reference, &sent, &latest)
+        };
+        let due = stages.objects().filter(disturbed);
+        due.map(Object::reference).collect()
+    }
+
     /// Waits until the kinds that a stage defines are served, the last stage included: whoever makes an object of such a
     /// kind next, in this takeoff or in another, finds it.
     pub(crate) async fn wait_served(&self, stage: &[Object]) -> Result<(), EngineError> {
@@ -161,7 +184,7 @@ impl Engine {
             .filter(|object| object.kind() == "CustomResourceDefinition" && object.is_foundation())
         {
             let served = self
-                .cluster()
+                .reach()
                 .wait_established(crd.name(), self.options().stage_wait)
                 .await;
             served.map_err(|source| EngineError::Served {
@@ -191,31 +214,6 @@ pub(crate) fn former(
         }
     }
     former
-}
-
-/// Whether somebody may have changed it since we applied it. A command remembers nothing and looks; a controller knows, and
-/// one that has just started, which sends every child once, does not look at each before.
-fn may_be_disturbed(request: &TakeoffRequest, applied: &AppliedChildren, object: &Object) -> bool {
-    request.hold.is_some() || applied.was_sent(&object.reference(), &object.hash())
-}
-
-/// The objects that must be sent: changed since they were last sent, or disturbed since by others.
-pub(super) fn due(
-    stages: &Stages,
-    memory: &Memory,
-    observer: &dyn Observer,
-) -> HashSet<ResourceRef> {
-    let undisturbed = |object: &&Object| {
-        let reference = object.reference();
-        !memory
-            .applied
-            .is_undisturbed(&reference, &object.hash(), &observer.latest(&reference))
-    };
-    stages
-        .objects()
-        .filter(undisturbed)
-        .map(Object::reference)
-        .collect()
 }
 
 pub(super) fn pick(stage: &[Object], due: &HashSet<ResourceRef>) -> Vec<Object> {

@@ -30,7 +30,7 @@ impl Engine {
     ) -> Result<HashMap<ResourceRef, Expect>, EngineError> {
         let us = request.decoration.identity();
         let objects: Vec<&Object> = stages.objects().collect();
-        let found = self.cluster().metadata_of(&objects).await;
+        let found = self.reach().metadata_of(&objects).await;
         let mut expectations = HashMap::new();
         let mut failures = Vec::new();
         for (object, live) in objects.into_iter().zip(found) {
@@ -60,9 +60,9 @@ impl Engine {
     ) -> Result<Applied, String> {
         let mut looks = 1;
         loop {
-            let live = self.cluster().metadata_of(&[object]).await.pop();
+            let live = self.reach().metadata_of(&[object]).await.pop();
             options.expect = expected(object, live.unwrap_or(Ok(None)), us)?;
-            match self.cluster().apply(object, &options).await {
+            match self.reach().apply(object, &options).await {
                 Err(error) if was_changed(&error, Some(&options.expect)) && looks < MAX_LOOKS => {
                     looks += 1;
                 }
@@ -86,7 +86,7 @@ impl Engine {
         let mut unjudged = Vec::new();
         let mut failures = Vec::new();
         for (object, preview) in wanted.iter().flatten().zip(
-            self.cluster()
+            self.reach()
                 .preview(&wanted, options)
                 .await
                 .into_iter()

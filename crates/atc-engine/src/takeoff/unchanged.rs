@@ -49,7 +49,7 @@ impl Engine {
             ..ApplyOptions::default()
         };
         Ok(!self.is_anything_left(request, stages, revisions).await
-            && cluster.are_as_applied(&objects, &us, &options).await)
+            && self.reach().are_as_applied(&objects, &us, &options).await)
     }
 
     /// Whether an earlier revision has an object that is still ours and not wanted any more.
@@ -70,7 +70,7 @@ impl Engine {
             .iter()
             .flatten()
             .chain(&plan.orphan)
-            .map(|item| self.cluster().live_item(item));
+            .map(|item| self.reach().live_item(item));
         let found = join_all(looks).await;
         found.iter().any(|found| match found {
             Ok(live) => live

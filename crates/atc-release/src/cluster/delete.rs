@@ -98,7 +98,7 @@ impl Cluster {
     }
 
     /// Takes our marks off an object, so that it lives on as nobody's: the managed-by label, the annotations that name
-    /// release, namespace and instance, the old labels, and the owner references to `owner_uid`.
+    /// release, namespace, instance and Flight, the old labels, and the owner references to `owner_uid`.
     ///
     /// Nothing happens unless the object is `us`'s at the moment of the change; marks that are not there are no error,
     /// nor is an object or a kind that is gone.
@@ -157,6 +157,7 @@ fn strip_marks(live: &LiveMeta, owner_uid: Option<&str>) -> Value {
         names::ANNOTATION_RELEASE,
         names::ANNOTATION_NAMESPACE,
         names::ANNOTATION_INSTANCE_REF,
+        names::ANNOTATION_FLIGHT,
     ] {
         if live.annotation(key).is_some() {
             remove(format!("/metadata/annotations/{}", pointer(key)));

@@ -20,6 +20,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use atc_api::Account;
 use futures::future::BoxFuture;
 use futures::{StreamExt, stream};
 use tokio::sync::Semaphore;
@@ -117,6 +118,8 @@ impl Default for ClusterOptions {
 #[derive(Clone)]
 pub struct Cluster {
     inner: Arc<Inner>,
+    /// Whom calls are made as, if not as ourselves.
+    account: Option<Arc<Account>>,
 }
 
 struct Inner {
@@ -149,10 +152,36 @@ impl Cluster {
                 permits,
                 discovery: Discovery::default(),
             }),
+            account: None,
         }
     }
 
-    /// The client underneath.
+    /// The same cluster, where all calls but those of discovery are made as this service account: the API server decides
+    /// by its rights, and its errors name it. The server sets the groups of the account by itself.
+    ///
+    /// We need the right to `impersonate` the service account.
+    #[must_use]
+    pub fn acting_as(&self, account: Account) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            account: Some(Arc::new(account)),
+        }
+    }
+
+    /// The same cluster, where calls are made as ourselves.
+    fn as_ourselves(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            account: None,
+        }
+    }
+
+    /// The service account that calls are made as.
+    pub fn account(&self) -> Option<&Account> {
+        self.account.as_deref()
+    }
+
+    /// The client underneath, which always acts as ourselves.
     pub fn client(&self) -> &kube::Client {
         &self.inner.client
     }

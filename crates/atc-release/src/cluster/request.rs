@@ -16,6 +16,8 @@ use super::{Cluster, ClusterError, ErrorKind};
 /// Largest answer that is read, in bytes. One object is at most about 3 MiB (etcd's limit, as JSON), a page of a list
 /// holds at most [`super::read::PAGE`] of them; in practice lists are far smaller.
 const MAX_ANSWER: usize = 64 << 20;
+/// Whom a call is made as, if not as ourselves.
+const IMPERSONATE: &str = "impersonate-user";
 /// Most warnings kept of one answer, and the longest text of one, in bytes.
 const MAX_WARNINGS: (usize, usize) = (16, 512);
 
@@ -190,6 +192,14 @@ impl Cluster {
         }
     }
 
+    /// What a call is about, and whom it is made as, for messages.
+    fn named(&self, call: &Call) -> String {
+        match self.account() {
+            Some(account) => format!("{} as service account \"{account}\"", call.object),
+            None => call.object.clone(),
+        }
+    }
+
     /// One try, within the in-flight limit and the time limit.
     async fn attempt(&self, call: &Call) -> Result<Answer, Miss> {
         // The semaphore is never closed; if it were, the call would go on without a limit rather than fail.
@@ -200,7 +210,7 @@ impl Cluster {
             Err(_) => Err(Miss {
                 error: ClusterError::TimedOut {
                     doing: call.doing,
-                    object: call.object.clone(),
+                    object: self.named(call),
                     limit,
                 },
                 failure: Failure::TimedOut,
@@ -217,6 +227,9 @@ impl Cluster {
             .method(call.method.clone())
             .uri(&call.url)
             .header(ACCEPT, call.accept);
+        if let Some(account) = self.account() {
+            request = request.header(IMPERSONATE, account.user());
+        }
         if let Some(content_type) = call.content_type {
             request = request.header(CONTENT_TYPE, content_type);
         }
@@ -265,7 +278,7 @@ impl Cluster {
         };
         let error = ClusterError::Refused {
             doing: call.doing,
-            object: call.object.clone(),
+            object: self.named(call),
             refusal: Box::new(refusal),
         };
         Err(Miss { error, failure })

@@ -257,6 +257,10 @@ impl Cluster {
             }
             if source.is_none() {
                 source = Some(match changes {
+                    // A watch of ours would show what the account may not see.
+                    Changes::Watch if self.account().is_some() => {
+                        Source::Told(Told::new(&|_| None))
+                    }
                     Changes::Watch => Source::Watches(self.watches(&places, options.poll).await),
                     Changes::Told(tells) => Source::Told(Told::new(tells)),
                 });

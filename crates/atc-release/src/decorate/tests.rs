@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::ownership::may_prune;
 
 /// A cluster that knows a few kinds.
 fn scopes(api_version: &str, kind: &str) -> Option<bool> {
@@ -339,11 +340,16 @@ fn who_is_confined_makes_nothing_cluster_scoped_and_nothing_that_gives_rights() 
     let rbac = "rbac.authorization.k8s.io/v1";
     let overriding =
         json!({ "name": "a", "annotations": { "overrides.yoke.cd/flight": "http://x/y" } });
+    let plain = object("yoke.cd/v1alpha1", "Flight", &json!({ "name": "a" }));
+    let mut acting = plain.clone();
+    acting["spec"]["serviceAccountName"] = "admin".into();
+    assert!(made(plain).is_ok());
     for beyond in [
         object(rbac, "Role", &json!({ "name": "a" })),
         object(rbac, "RoleBinding", &json!({ "name": "a" })),
         object("v1", "Namespace", &json!({ "name": "a" })),
         cm(&overriding),
+        acting,
     ] {
         let words = made(beyond).unwrap_err().to_string();
         assert!(
@@ -368,6 +374,39 @@ fn references_to_flights_of_others_are_dropped() {
     };
     assert_eq!(owners(&ours), json!([other, flight("ours")]));
     assert_eq!(ours.identity().flight.as_deref(), Some("ours"));
+}
+
+#[test]
+fn what_can_have_no_reference_to_its_flight_names_it() {
+    let flight =
+        json!({ "apiVersion": "yoke.cd/v1alpha1", "kind": "Flight", "name": "f", "uid": "ours" });
+    let forged = json!({ "name": "a", "annotations": { "atc.yoke.cd/flight": "theirs" } });
+    let made = |kind: &str, decoration: &Decoration| {
+        let version = if kind == "ClusterRole" {
+            "rbac.authorization.k8s.io/v1"
+        } else {
+            "v1"
+        };
+        one(&object(version, kind, &forged), decoration)
+    };
+    let named = |object: &Object| object.annotation("atc.yoke.cd/flight").map(str::to_owned);
+    let ours = Decoration {
+        owner: Some(serde_json::from_value(flight).unwrap()),
+        owner_namespace: Some("ns".into()),
+        ..decoration()
+    };
+    let wide = made("ClusterRole", &ours);
+    assert_eq!(named(&wide).as_deref(), Some("ours"));
+    assert!(may_prune(wide.metadata(), &ours.identity()));
+    assert!(!may_prune(wide.metadata(), &decoration().identity()));
+    // The reference says it where there can be one, and nobody's word but ours counts.
+    assert_eq!(named(&made("ConfigMap", &ours)), None);
+    assert_eq!(named(&made("ClusterRole", &decoration())), None);
+    let cluster_flight = Decoration {
+        owner_namespace: None,
+        ..ours
+    };
+    assert_eq!(named(&made("ClusterRole", &cluster_flight)), None);
 }
 
 #[test]

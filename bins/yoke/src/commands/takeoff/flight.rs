@@ -74,6 +74,7 @@ pub(super) async fn run(
             confined: false,
         },
         bounds: bounds(args),
+        limited: false,
         stderr: stderr.sink(),
     };
     let started = Instant::now();
