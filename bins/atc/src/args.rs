@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
-use atc_controller::{AllowList, ModulePolicy, PolicyOptions};
+use anyhow::{Context as _, bail};
+use atc_controller::{AllowList, ModulePolicy, PolicyOptions, TlsFiles};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Parser, ValueEnum};
 
@@ -55,15 +55,15 @@ pub(crate) struct Args {
     /// Secret with credentials for registries of modules, in our own namespace: `.dockerconfigjson` or `.dockercfg`
     #[arg(long, env = "DOCKER_CONFIG_SECRET_NAME")]
     pub(crate) docker_config_secret_name: Option<String>,
-    /// PEM of the CA of our certificate
-    #[arg(long, env = "TLS_CA_CERT")]
-    pub(crate) tls_ca_cert: PathBuf,
+    /// PEM of the CA of our certificate; without all three files we make a certificate ourselves
+    #[arg(long, env = "TLS_CA_CERT", value_parser = path())]
+    pub(crate) tls_ca_cert: Option<PathBuf>,
     /// PEM of our certificate
-    #[arg(long, env = "TLS_SERVER_CERT")]
-    pub(crate) tls_server_cert: PathBuf,
+    #[arg(long, env = "TLS_SERVER_CERT", value_parser = path())]
+    pub(crate) tls_server_cert: Option<PathBuf>,
     /// PEM of its key
-    #[arg(long, env = "TLS_SERVER_KEY")]
-    pub(crate) tls_server_key: PathBuf,
+    #[arg(long, env = "TLS_SERVER_KEY", value_parser = path())]
+    pub(crate) tls_server_key: Option<PathBuf>,
     /// Name of the Service through which the API server reaches us
     #[arg(long, env = "SVC_NAME")]
     pub(crate) svc_name: String,
@@ -96,6 +96,29 @@ fn concurrency(text: &str) -> Result<usize, String> {
 }
 
 impl Args {
+    /// The certificate files, if they are given.
+    ///
+    /// # Errors
+    /// Some are given and others are not.
+    pub(crate) fn tls(&self) -> anyhow::Result<Option<TlsFiles>> {
+        let given =
+            |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
+        let files = [
+            &self.tls_ca_cert,
+            &self.tls_server_cert,
+            &self.tls_server_key,
+        ]
+        .map(given);
+        match files {
+            [Some(ca), Some(cert), Some(key)] => Ok(Some(TlsFiles { ca, cert, key })),
+            [None, None, None] => Ok(None),
+            _ => bail!(
+                "TLS_CA_CERT, TLS_SERVER_CERT and TLS_SERVER_KEY belong together: give all three, or none to have a \
+                 certificate made"
+            ),
+        }
+    }
+
     /// Which modules may run.
     ///
     /// # Errors
@@ -160,6 +183,52 @@ mod tests {
             (1, true, false)
         );
         assert!(Args::try_parse_from(["atc"]).is_err());
+    }
+
+    #[test]
+    fn certificate_files_are_given_all_or_none() {
+        let tls = |more: &[&'static str]| {
+            let needed = [
+                "atc",
+                "--svc-name",
+                "s",
+                "--svc-namespace",
+                "n",
+                "--svc-port",
+                "80",
+            ];
+            let args = needed.into_iter().chain(more.iter().copied());
+            Args::try_parse_from(args).expect("parses").tls()
+        };
+        let all = [
+            "--tls-ca-cert",
+            "a",
+            "--tls-server-cert",
+            "b",
+            "--tls-server-key",
+            "c",
+        ];
+        let files = tls(&all).expect("files").expect("given");
+        assert_eq!(
+            [files.ca, files.cert, files.key],
+            ["a", "b", "c"].map(PathBuf::from)
+        );
+        assert!(tls(&[]).expect("none").is_none());
+        let empty = ["--tls-ca-cert=", "--tls-server-cert=", "--tls-server-key="];
+        assert!(tls(&empty).expect("none").is_none());
+        for some in [
+            &all[..2],
+            &all[..4],
+            &[
+                "--tls-ca-cert",
+                "a",
+                "--tls-server-cert=",
+                "--tls-server-key=c",
+            ],
+        ] {
+            let error = tls(some).expect_err("refused").to_string();
+            assert!(error.contains("belong together"), "{error}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use atc_controller::{Settings, StopToken, TlsFiles};
+use atc_controller::{Settings, StopToken};
 use clap::Parser as _;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -73,6 +73,7 @@ async fn run(args: Args) -> anyhow::Result<()> {
         bail!("another TLS provider is installed already");
     }
     let policy = args.policy()?;
+    let tls = args.tls()?;
     let client = client(&args).await?;
     let stop = StopToken::new();
     let (mut term, mut int) = (
@@ -95,11 +96,7 @@ async fn run(args: Args) -> anyhow::Result<()> {
             .cache_fs
             .filter(|path| !path.as_os_str().is_empty())
             .unwrap_or_else(std::env::temp_dir),
-        tls: TlsFiles {
-            ca: args.tls_ca_cert,
-            cert: args.tls_server_cert,
-            key: args.tls_server_key,
-        },
+        tls,
         service_name: args.svc_name,
         service_namespace: args.svc_namespace,
         service_port: args.svc_port,

@@ -82,6 +82,8 @@ pub const ANNOTATION_UNCONVERTED: &str = "atc.yoke.cd/unconverted";
 pub const ANNOTATION_INTENT_OF: &str = "atc.yoke.cd/release-name";
 /// Label on a Secret of ours that is no revision and no lock: what it holds (`intent`).
 pub const LABEL_OUR_KIND: &str = "atc.yoke.cd/kind";
+/// Value of [`LABEL_OUR_KIND`] for the certificate that the atc makes itself.
+pub const KIND_CERTIFICATE: &str = "certificate";
 /// Value of [`LABEL_OUR_KIND`] for an intent.
 pub const KIND_INTENT: &str = "intent";
 /// Data key of an intent that holds the gzipped JSON of its inventory.

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::airway;
 use crate::bootstrap::{self, WebhookService};
+use crate::certificates::{self, CertificateError, SelfMade};
 use crate::control::Control;
 use crate::flights;
 use crate::health::{Health, SILENCE};
@@ -33,7 +34,7 @@ use crate::pull_secret::{self, Followed};
 use crate::queue::{Cause, Limits, SharedQueue, Work};
 use crate::readiness;
 use crate::review;
-use crate::webhook::{self, TlsFiles};
+use crate::webhook::{self, Source, TlsFiles};
 
 /// How a controller is set up.
 #[derive(Clone, Debug)]
@@ -44,8 +45,8 @@ pub struct Settings {
     pub concurrency: usize,
     /// Folder for modules, fetched and precompiled.
     pub cache_dir: PathBuf,
-    /// Certificate files.
-    pub tls: TlsFiles,
+    /// Certificate files; without them we make a certificate ourselves and keep it in a Secret of the Service's namespace.
+    pub tls: Option<TlsFiles>,
     /// Name of the Service through which the API server reaches us.
     pub service_name: String,
     /// Its namespace.
@@ -81,6 +82,9 @@ pub enum AppError {
         /// Which.
         path: PathBuf,
     },
+    /// There is no certificate of our own.
+    #[error("there is no certificate to serve")]
+    Certificate(#[source] CertificateError),
     /// The Service has no name.
     #[error("name and namespace of the Service (SVC_NAME, SVC_NAMESPACE) must not be empty")]
     NoService,
@@ -118,20 +122,14 @@ pub async fn run(
     settings: Settings,
     stop: CancellationToken,
 ) -> Result<(), AppError> {
-    let ca = tokio::fs::read(&settings.tls.ca)
-        .await
-        .map_err(|source| AppError::Ca {
-            path: settings.tls.ca.clone(),
-            source,
-        })?;
-    if !webhook::has_certificate(&ca) {
-        return Err(AppError::NoCa {
-            path: settings.tls.ca.clone(),
-        });
-    }
     if settings.service_name.is_empty() || settings.service_namespace.is_empty() {
         return Err(AppError::NoService);
     }
+    let (ca, source) = match settings.tls.clone() {
+        Some(files) => (given_ca(&files).await?, Source::Files(files)),
+        // The CA is known when the Secret was read.
+        None => (Vec::new(), Source::Made(self_made(&settings).await?)),
+    };
     let cluster = Cluster::new(
         client.clone(),
         ClusterOptions {
@@ -168,17 +166,14 @@ pub async fn run(
         queue: SharedQueue::new(Limits::new(settings.concurrency)),
         kinds: Kinds::default(),
         service,
+        certificates: source.made(),
         hooks: Hooks::default(),
         health: Health::default(),
         listed: Notify::new(),
         protected: Protected::default(),
         stop: stop.clone(),
     });
-    let mut server = tokio::spawn(webhook::serve(
-        control.clone(),
-        settings.port,
-        settings.tls.clone(),
-    ));
+    let mut server = tokio::spawn(webhook::serve(control.clone(), settings.port, source));
     let worker = tokio::spawn(work(control.clone()));
     tokio::spawn(wake(control.clone()));
     tokio::spawn(leftovers::follow(control.clone()));
@@ -211,6 +206,35 @@ pub async fn run(
         }),
         _ => Ok(()),
     }
+}
+
+/// The CAs that are given.
+async fn given_ca(files: &TlsFiles) -> Result<Vec<u8>, AppError> {
+    let path = || files.ca.clone();
+    let read = tokio::fs::read(&files.ca).await;
+    let ca = read.map_err(|source| AppError::Ca {
+        path: path(),
+        source,
+    })?;
+    if webhook::has_certificate(&ca) {
+        Ok(ca)
+    } else {
+        Err(AppError::NoCa { path: path() })
+    }
+}
+
+/// A certificate of our own making, for the names by which the API server reaches us.
+async fn self_made(settings: &Settings) -> Result<Arc<SelfMade>, AppError> {
+    let (service, namespace) = (&settings.service_name, &settings.service_namespace);
+    let hosts = vec![
+        format!("{service}.{namespace}.svc"),
+        format!("{service}.{namespace}"),
+        service.clone(),
+        "localhost".to_owned(),
+    ];
+    let secret = format!("{service}-certificate");
+    let made = SelfMade::new(namespace.clone(), secret, hosts).await;
+    made.map(Arc::new).map_err(AppError::Certificate)
 }
 
 /// Installs what must be there, however long it takes, then watches Airways.
@@ -256,6 +280,8 @@ async fn start(control: Arc<Control>, custom_readiness: bool, credentials: Optio
 /// Why our own CRDs and webhooks are not there.
 #[derive(Debug, thiserror::Error)]
 enum InstallError {
+    #[error("there is no certificate to be asked by")]
+    Certificate(#[source] CertificateError),
     #[error("can't ask the API server who we are")]
     Identity(#[source] review::ReviewError),
     #[error("can't write a CustomResourceDefinition of ours as JSON")]
@@ -270,7 +296,7 @@ enum InstallError {
     Hooks(#[source] HookError),
 }
 
-async fn install(control: &Control) -> Result<(), InstallError> {
+async fn install(control: &Arc<Control>) -> Result<(), InstallError> {
     let cluster = control.engine.cluster();
     if control.service.username.get().is_none() {
         let name = review::own_name(cluster.client().clone())
@@ -282,6 +308,8 @@ async fn install(control: &Control) -> Result<(), InstallError> {
         force: true,
         ..ApplyOptions::default()
     };
+    let agreed = certificates::agree(control).await;
+    agreed.map_err(InstallError::Certificate)?;
     hooks::begin(control).await.map_err(InstallError::Hooks)?;
     // Before there can be a Flight that names an account, it is asked who may.
     let accounts = control.service.of_accounts();

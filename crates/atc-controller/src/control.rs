@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::bootstrap::WebhookService;
+use crate::certificates::SelfMade;
 use crate::flights;
 use crate::health::Health;
 use crate::hooks::Hooks;
@@ -23,6 +24,8 @@ pub(crate) struct Control {
     pub(crate) queue: Arc<SharedQueue<Owner>>,
     pub(crate) kinds: Kinds,
     pub(crate) service: WebhookService,
+    /// The certificate of our own making, where none is given.
+    pub(crate) certificates: Option<Arc<SelfMade>>,
     pub(crate) hooks: Hooks,
     pub(crate) health: Health,
     /// The instances of a kind have been told for the first time.
@@ -41,14 +44,14 @@ impl Control {
     }
 
     /// Has all webhook configurations written with these CAs.
-    pub(crate) fn tell_ca(&self, bundle: Vec<u8>) {
+    pub(crate) fn tell_ca(&self, bundle: Vec<u8>, what: &str) {
         self.service.set_ca_bundle(bundle);
         let airways = self.kinds.all().into_iter();
         let airways = airways
             .filter(|(name, _)| !flights::is_kind(name))
             .map(|(name, _)| Owner::Airway(name));
         for owner in std::iter::once(Owner::Process).chain(airways) {
-            self.edited(&owner, "the CA file");
+            self.edited(&owner, what);
         }
     }
 }

@@ -9,6 +9,7 @@
 mod airway;
 mod app;
 pub mod bootstrap;
+mod certificates;
 mod control;
 pub mod crd;
 mod flights;
@@ -32,5 +33,6 @@ mod webhook;
 pub use app::{AppError, Settings, run};
 pub use atc_engine::artifact::{AllowList, ModulePolicy, PolicyOptions};
 pub use atc_engine::release::cluster::client;
+pub use certificates::CertificateError;
 pub use tokio_util::sync::CancellationToken as StopToken;
 pub use webhook::TlsFiles;

@@ -25,8 +25,7 @@ mod tls;
 
 use review::{Decision, Review};
 pub use tls::TlsFiles;
-use tls::TlsSet;
-pub(crate) use tls::has_certificate;
+pub(crate) use tls::{Source, TlsSet, follow, has_certificate};
 
 /// Bytes of a request: an AdmissionReview holds two objects of the store's limit (1.5 MiB each in etcd, more as JSON),
 /// about 6 MiB at most.
@@ -128,18 +127,22 @@ fn answer(review: &Review, decision: &Decision) -> Response {
     Json(decision.answer(&review.request.uid)).into_response()
 }
 
-/// Serves until the process stops; then lets running requests end.
+/// Serves until the process stops; then lets running requests end. Without files the certificate is of our own making, and
+/// followed by whoever looks after it.
 ///
 /// # Errors
 /// The certificate can't be read, or the port can't be had.
-pub(crate) async fn serve(
-    control: Arc<Control>,
-    port: u16,
-    files: TlsFiles,
-) -> std::io::Result<()> {
-    let set = TlsSet::read(&files).await?;
-    let config = set.config().await?;
-    tokio::spawn(tls::follow(control.clone(), config.clone(), files, set));
+pub(crate) async fn serve(control: Arc<Control>, port: u16, source: Source) -> std::io::Result<()> {
+    let config = match source {
+        Source::Made(made) => made.config(),
+        Source::Files(files) => {
+            let set = TlsSet::read(&files).await?;
+            let config = set.config().await?;
+            let source = Source::Files(files);
+            tokio::spawn(follow(control.clone(), config.clone(), source, set));
+            config
+        }
+    };
     let handle = axum_server::Handle::new();
     let (stop, ending) = (control.stop.clone(), handle.clone());
     tokio::spawn(async move {

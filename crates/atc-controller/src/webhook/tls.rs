@@ -1,12 +1,12 @@
 //! The certificate that we serve and the CAs by which it is known, followed while the process runs.
 //!
-//! The three files are taken as one set, and only where they belong together: a set that is half written keeps the last
-//! good one. Where the CA changes, both CAs are told to the API server first, and the new certificate is served at the next
+//! They come from three files, or are of our own making. The three are taken as one set, and only where they belong together:
+//! a set that is half written keeps the last good one. Where the CA changes, both CAs are told to the API server first, and the new certificate is served at the next
 //! look, so that no review fails in between.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use atc_engine::error::chain;
 use axum_server::tls_rustls::RustlsConfig;
@@ -23,6 +23,7 @@ use rustls::server::VerifierBuilderError;
 use rustls::sign::CertifiedKey;
 use rustls::{Error, RootCertStore};
 
+use crate::certificates::SelfMade;
 use crate::control::Control;
 
 /// The files are looked at so often: the kubelet swaps a link, which no watch of the file itself shows. 5 s: a new CA
@@ -47,9 +48,42 @@ pub(crate) fn has_certificate(pem: &[u8]) -> bool {
         .is_some_and(|first| first.is_ok())
 }
 
-/// The content of the three files. No `Debug`: one of them is a key.
+/// Where the certificate comes from.
+pub(crate) enum Source {
+    /// Files that somebody else looks after.
+    Files(TlsFiles),
+    /// We make it.
+    Made(Arc<SelfMade>),
+}
+
+impl Source {
+    /// The certificate of our own making, if it is one.
+    pub(crate) fn made(&self) -> Option<Arc<SelfMade>> {
+        match self {
+            Self::Files(_) => None,
+            Self::Made(made) => Some(made.clone()),
+        }
+    }
+
+    async fn read(&self) -> std::io::Result<TlsSet> {
+        match self {
+            Self::Files(files) => TlsSet::read(files).await,
+            Self::Made(made) => Ok((*made.latest()).clone()),
+        }
+    }
+
+    /// What causes an edit of the CA, for the log.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Files(_) => "the CA file",
+            Self::Made(_) => "the CA",
+        }
+    }
+}
+
+/// CAs, a certificate chain and its key, all PEM. No `Debug`: one of them is a key.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct TlsSet {
+pub(crate) struct TlsSet {
     ca: Vec<u8>,
     cert: Vec<u8>,
     key: Vec<u8>,
@@ -69,6 +103,54 @@ enum Misfit {
 }
 
 impl TlsSet {
+    /// Of these texts.
+    pub(crate) fn new(ca: String, cert: String, key: String) -> Self {
+        Self {
+            ca: ca.into_bytes(),
+            cert: cert.into_bytes(),
+            key: key.into_bytes(),
+        }
+    }
+
+    /// The CAs.
+    pub(crate) fn ca(&self) -> &[u8] {
+        &self.ca
+    }
+
+    /// The certificate chain.
+    pub(crate) fn cert(&self) -> &[u8] {
+        &self.cert
+    }
+
+    /// Its key.
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Has a server serve it from now on.
+    pub(crate) async fn serve(&self, config: &RustlsConfig) -> std::io::Result<()> {
+        let (cert, key) = (self.cert.clone(), self.key.clone());
+        config.reload_from_pem(cert, key).await
+    }
+
+    /// Whether whoever trusts its CAs, and no others, takes it for each of these hosts at that time.
+    pub(crate) fn is_good_for(&self, hosts: &[String], at: SystemTime) -> bool {
+        let since = at.duration_since(SystemTime::UNIX_EPOCH);
+        let at = UnixTime::since_unix_epoch(since.unwrap_or_default());
+        self.check().is_ok()
+            && hosts.iter().all(|host| {
+                let name = ServerName::try_from(host.as_str());
+                name.is_ok_and(|name| matches!(self.verify(&name, at), Ok(Ok(()))))
+            })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_ca_of(&self, other: &Self) -> Self {
+        let mut set = self.clone();
+        set.ca.clone_from(&other.ca);
+        set
+    }
+
     /// Reads the files.
     pub(super) async fn read(files: &TlsFiles) -> std::io::Result<Self> {
         Ok(Self {
@@ -79,38 +161,28 @@ impl TlsSet {
     }
 
     /// What a server needs of it.
-    pub(super) async fn config(&self) -> std::io::Result<RustlsConfig> {
+    pub(crate) async fn config(&self) -> std::io::Result<RustlsConfig> {
         RustlsConfig::from_pem(self.cert.clone(), self.key.clone()).await
     }
 
     /// Whether the three belong together. For whom the certificate is valid, and until when, is not asked here: another
     /// set would not be better for it.
     fn check(&self) -> Result<(), Misfit> {
-        let certificates = |what, pem| {
-            let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-            all.map_err(|error| Misfit::Unreadable(what, error))
-        };
         let chain = certificates("the certificate", &self.cert)?;
+        let Some(own) = chain.first().cloned() else {
+            return Err(Misfit::Ca(Error::NoCertificatesPresented));
+        };
         let key = PrivateKeyDer::from_pem_slice(&self.key)
             .map_err(|error| Misfit::Unreadable("the key", error))?;
         let provider = default_provider();
-        CertifiedKey::from_der(chain.clone(), key, &provider).map_err(Misfit::Key)?;
-        let cas = certificates("the CA", &self.ca)?;
-        let Some((own, others)) = chain.split_first() else {
-            return Err(Misfit::Ca(Error::NoCertificatesPresented));
-        };
-        if cas.contains(own) {
+        CertifiedKey::from_der(chain, key, &provider).map_err(Misfit::Key)?;
+        if certificates("the CA", &self.ca)?.contains(&own) {
             // Signed by itself, and trusted as it is.
             return Ok(());
         }
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(cas);
-        let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider.into())
-            .build()
-            .map_err(Misfit::Roots)?;
         let name = ServerName::IpAddress(std::net::Ipv4Addr::LOCALHOST.into());
-        match verifier.verify_server_cert(own, others, &name, &[], UnixTime::now()) {
-            Ok(_)
+        match self.verify(&name, UnixTime::now())? {
+            Ok(())
             | Err(Error::InvalidCertificate(
                 NotValidForName
                 | NotValidForNameContext { .. }
@@ -122,6 +194,28 @@ impl TlsSet {
             Err(error) => Err(Misfit::Ca(error)),
         }
     }
+
+    /// Whether whoever trusts the CAs takes the certificate for that host at that time.
+    fn verify(&self, name: &ServerName<'_>, at: UnixTime) -> Result<Result<(), Error>, Misfit> {
+        let chain = certificates("the certificate", &self.cert)?;
+        let cas = certificates("the CA", &self.ca)?;
+        let Some((own, others)) = chain.split_first() else {
+            return Err(Misfit::Ca(Error::NoCertificatesPresented));
+        };
+        let provider = default_provider();
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(cas);
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider.into())
+            .build()
+            .map_err(Misfit::Roots)?;
+        let verified = verifier.verify_server_cert(own, others, name, &[], at);
+        Ok(verified.map(drop))
+    }
+}
+
+fn certificates(what: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Misfit> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    all.map_err(|error| Misfit::Unreadable(what, error))
 }
 
 /// What is to be done about a set.
@@ -168,11 +262,11 @@ impl Rotation {
     }
 }
 
-/// Follows the files until the process stops. What is not usable is said once.
-pub(super) async fn follow(
+/// Follows what is to be served until the process stops. What is not usable is said once.
+pub(crate) async fn follow(
     control: Arc<Control>,
     config: RustlsConfig,
-    files: TlsFiles,
+    source: Source,
     first: TlsSet,
 ) {
     if let Err(misfit) = first.check() {
@@ -191,9 +285,12 @@ pub(super) async fn follow(
             () = control.stop.cancelled() => return,
             () = tokio::time::sleep(RELOAD) => {}
         }
-        let trouble = match TlsSet::read(&files).await {
+        let trouble = match source.read().await {
             Ok(read) => match rotation.next(read) {
-                Ok(act) => perform(&control, &config, &rotation, act).await.err(),
+                Ok(act) => {
+                    let done = perform(&control, &config, &rotation, act, source.word()).await;
+                    done.err()
+                }
                 Err(misfit) => Some(chain(&misfit)),
             },
             Err(error) => Some(chain(&error)),
@@ -213,16 +310,16 @@ async fn perform(
     config: &RustlsConfig,
     rotation: &Rotation,
     act: Act,
+    word: &str,
 ) -> Result<(), String> {
     if act.serve {
-        let (cert, key) = (&rotation.current.cert, &rotation.current.key);
-        let taken = config.reload_from_pem(cert.clone(), key.clone()).await;
+        let taken = rotation.current.serve(config).await;
         taken.map_err(|error| chain(&error))?;
         tracing::info!("took up a new certificate");
     }
     if let Some(bundle) = act.bundle {
         tracing::info!("the CAs changed, telling the API server");
-        control.tell_ca(bundle);
+        control.tell_ca(bundle, word);
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::Value;
 
 use super::mapping::{Mapping, encode};
-use super::request::{APPLY, Call};
+use super::request::{APPLY, Call, JSON};
 use super::{Cluster, ClusterError, ErrorKind};
 use crate::object::Object;
 
@@ -131,6 +131,18 @@ impl Cluster {
             return self.adopt(mapping, object, options, applied).await;
         }
         Ok(applied)
+    }
+
+    /// Creates an object that must not be there; gives it as it is then.
+    ///
+    /// # Errors
+    /// [`AlreadyExists`](ErrorKind::AlreadyExists), and nothing was changed; ….
+    pub async fn create(&self, object: &Object, manager: &str) -> Result<Value, ClusterError> {
+        let mapping = self.mapping(object.api_version(), object.kind()).await?;
+        let call = Call::collection("create", Method::POST, &mapping, object.namespace())?
+            .query(&format!("fieldManager={}", encode(manager)))
+            .body(JSON, object.value());
+        self.known(self.call(&call).await, &mapping)?.json(&call)
     }
 
     pub(super) async fn apply_mapped(
