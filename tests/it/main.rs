@@ -12,6 +12,7 @@
 mod accounts;
 mod airway;
 mod blackbox;
+mod certificates;
 mod cli;
 mod descent;
 mod examples;

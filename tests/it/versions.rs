@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::world::{CRDS, Kind, LIMIT, World, puppet};
 
 /// The URL of the converter, on a server of its own.
-fn converter(files: &FileServer) -> String {
+pub(crate) fn converter(files: &FileServer) -> String {
     let module = std::fs::read(guest("converter").unwrap()).unwrap();
     files.put("converter.wasm", module);
     files.url("converter.wasm")
@@ -24,7 +24,7 @@ fn two_versions(airway: &mut Value) {
 }
 
 /// A kind of two versions with the converter at this URL.
-async fn kind<'a>(world: &'a World, name: &str, converter: &str) -> Kind<'a> {
+pub(crate) async fn kind<'a>(world: &'a World, name: &str, converter: &str) -> Kind<'a> {
     let airway = AirwayBuilder::new(name, &puppet());
     let urls = json!({ "flight": puppet(), "converter": converter });
     let change = |airway: &mut Value| {
@@ -34,7 +34,7 @@ async fn kind<'a>(world: &'a World, name: &str, converter: &str) -> Kind<'a> {
     world.kind_with(airway, change).await
 }
 
-fn in_v2(path: &str) -> String {
+pub(crate) fn in_v2(path: &str) -> String {
     path.replacen("/v1/", "/v2/", 1)
 }
 

@@ -71,7 +71,7 @@ impl<'a> Atc<'a> {
         Ok(atc)
     }
 
-    /// Starts one without waiting for anything.
+    /// Starts one without waiting for anything. `$PORT` in the environment stands for the port that it listens on.
     pub fn launch(
         plane: &'a ControlPlane,
         api: &Api,
@@ -81,7 +81,10 @@ impl<'a> Atc<'a> {
         let service = plane.atc_service(name)?;
         let environment: Vec<_> = environment
             .iter()
-            .map(|(k, v)| ((*k).into(), (*v).into()))
+            .map(|(k, v)| {
+                let value = v.replace("$PORT", &service.port.to_string());
+                ((*k).into(), value.into())
+            })
             .collect();
         let process = Arc::new(Mutex::new(spawn(plane, &service, &environment)?));
         Ok(Self {
@@ -220,6 +223,12 @@ impl<'a> Atc<'a> {
         text.lines()
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect()
+    }
+
+    /// Has whoever asks it trust these CAs (PEM) from now on: for one that makes its certificate itself.
+    pub fn trust(&self, ca: &str) -> Result<()> {
+        let path = self.service.certificates.join("ca.crt");
+        std::fs::write(&path, ca).with_context(|| format!("write \"{}\"", path.display()))
     }
 
     /// The folder of its caches.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use atc_controller::{AllowList, ModulePolicy, PolicyOptions, TlsFiles};
+use atc_controller::{AllowList, ModulePolicy, PolicyOptions, TlsFiles, WebhookUrl};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Parser, ValueEnum};
 
@@ -65,19 +65,39 @@ pub(crate) struct Args {
     #[arg(long, env = "TLS_SERVER_KEY", value_parser = path())]
     pub(crate) tls_server_key: Option<PathBuf>,
     /// Name of the Service through which the API server reaches us
-    #[arg(long, env = "SVC_NAME")]
-    pub(crate) svc_name: String,
-    /// Its namespace
-    #[arg(long, env = "SVC_NAMESPACE")]
-    pub(crate) svc_namespace: String,
+    #[arg(long, env = "SVC_NAME", required_unless_present = "webhook_url")]
+    pub(crate) svc_name: Option<String>,
+    /// Its namespace, which is ours; with WEBHOOK_URL `default` by default
+    #[arg(long, env = "SVC_NAMESPACE", required_unless_present = "webhook_url")]
+    pub(crate) svc_namespace: Option<String>,
     /// Its port
-    #[arg(long, env = "SVC_PORT")]
-    pub(crate) svc_port: u16,
+    #[arg(long, env = "SVC_PORT", value_parser = port, required_unless_present = "webhook_url")]
+    pub(crate) svc_port: Option<u16>,
+    /// https URL by which the API server reaches us instead of through a Service, for an atc outside of the cluster
+    #[arg(long, env = "WEBHOOK_URL")]
+    pub(crate) webhook_url: Option<String>,
+}
+
+/// How the API server reaches us.
+#[derive(Debug)]
+pub(crate) struct Reach {
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+    pub(crate) port: u16,
+    pub(crate) url: Option<WebhookUrl>,
 }
 
 /// A path that may be empty, as variables are that a chart leaves open.
 fn path() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
+}
+
+/// A port that may be empty.
+fn port(text: &str) -> Result<u16, String> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse().map_err(|error| format!("{error}"))
 }
 
 /// Go's boolean words.
@@ -117,6 +137,39 @@ impl Args {
                  certificate made"
             ),
         }
+    }
+
+    /// How the API server reaches us: by a URL, else through a Service.
+    ///
+    /// # Errors
+    /// The URL is none, or the Service is not named.
+    pub(crate) fn reach(&self) -> anyhow::Result<Reach> {
+        let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let url = given(&self.webhook_url);
+        let url = url
+            .map(|text| text.parse::<WebhookUrl>())
+            .transpose()
+            .context("WEBHOOK_URL cannot be used")?;
+        let (name, namespace) = (given(&self.svc_name), given(&self.svc_namespace));
+        let port = self.svc_port.filter(|port| *port != 0);
+        let (name, namespace, port) = match (url.is_some(), name, namespace, port) {
+            (false, Some(name), Some(namespace), Some(port)) => (name, namespace, port),
+            (true, name, namespace, port) => (
+                name.unwrap_or_else(|| "atc".to_owned()),
+                namespace.unwrap_or_else(|| "default".to_owned()),
+                port.unwrap_or_default(),
+            ),
+            _ => bail!(
+                "the API server must be able to reach the atc: give SVC_NAME, SVC_NAMESPACE and SVC_PORT, or, outside of \
+                 the cluster, WEBHOOK_URL"
+            ),
+        };
+        Ok(Reach {
+            name,
+            namespace,
+            port,
+            url,
+        })
     }
 
     /// Which modules may run.
@@ -229,6 +282,58 @@ mod tests {
             let error = tls(some).expect_err("refused").to_string();
             assert!(error.contains("belong together"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_service_or_a_url_is_needed() {
+        let reach = |more: &[&'static str]| {
+            let args = std::iter::once("atc").chain(more.iter().copied());
+            Args::try_parse_from(args)
+                .map(|args| args.reach().map_err(|error| format!("{error:#}")))
+        };
+        let service = ["--svc-name=s", "--svc-namespace=n", "--svc-port=80"];
+        let found = reach(&service).expect("parses").expect("a Service");
+        assert_eq!(
+            (found.name.as_str(), found.namespace.as_str(), found.port),
+            ("s", "n", 80)
+        );
+        assert_eq!(found.url, None);
+        let url = "--webhook-url=https://localhost:3000";
+        for more in [
+            &[url][..],
+            &[url, "--svc-name=", "--svc-namespace=", "--svc-port="],
+        ] {
+            let found = reach(more).expect("parses").expect("a URL");
+            assert_eq!(
+                (found.name.as_str(), found.namespace.as_str()),
+                ("atc", "default")
+            );
+            assert_eq!(
+                found.url.map(|url| url.host()).as_deref(),
+                Some("localhost")
+            );
+        }
+        assert!(reach(&service[..2]).is_err());
+        for (more, words) in [
+            (&["--webhook-url="][..], "SVC_NAME"),
+            (
+                &[
+                    "--webhook-url=",
+                    "--svc-name=s",
+                    "--svc-namespace=",
+                    "--svc-port=1",
+                ],
+                "SVC_NAME",
+            ),
+            (
+                &["--webhook-url=http://x"],
+                "WEBHOOK_URL cannot be used: it must begin with https://",
+            ),
+        ] {
+            let error = reach(more).expect("parses").expect_err("refused");
+            assert!(error.contains(words), "{error}");
+        }
+        assert!(reach(&["--svc-name=s", "--svc-namespace=n", "--svc-port=x"]).is_err());
     }
 
     #[test]

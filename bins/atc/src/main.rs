@@ -74,6 +74,7 @@ async fn run(args: Args) -> anyhow::Result<()> {
     }
     let policy = args.policy()?;
     let tls = args.tls()?;
+    let reach = args.reach()?;
     let client = client(&args).await?;
     let stop = StopToken::new();
     let (mut term, mut int) = (
@@ -97,9 +98,10 @@ async fn run(args: Args) -> anyhow::Result<()> {
             .filter(|path| !path.as_os_str().is_empty())
             .unwrap_or_else(std::env::temp_dir),
         tls,
-        service_name: args.svc_name,
-        service_namespace: args.svc_namespace,
-        service_port: args.svc_port,
+        service_name: reach.name,
+        service_namespace: reach.namespace,
+        service_port: reach.port,
+        webhook_url: reach.url,
         policy,
         custom_readiness: !args.disable_custom_readiness,
         pull_secret: args

@@ -35,6 +35,7 @@ use crate::queue::{Cause, Limits, SharedQueue, Work};
 use crate::readiness;
 use crate::review;
 use crate::webhook::{self, Source, TlsFiles};
+use crate::webhook_url::WebhookUrl;
 
 /// How a controller is set up.
 #[derive(Clone, Debug)]
@@ -49,10 +50,12 @@ pub struct Settings {
     pub tls: Option<TlsFiles>,
     /// Name of the Service through which the API server reaches us.
     pub service_name: String,
-    /// Its namespace.
+    /// Its namespace, which is ours, also where there is no Service.
     pub service_namespace: String,
     /// Its port.
     pub service_port: u16,
+    /// Where the API server reaches us instead, if we run outside of the cluster.
+    pub webhook_url: Option<WebhookUrl>,
     /// Which modules may run.
     pub policy: ModulePolicy,
     /// Whether ConfigMaps may say when objects are ready.
@@ -157,6 +160,7 @@ pub async fn run(
         name: settings.service_name.clone(),
         namespace: settings.service_namespace.clone(),
         port: settings.service_port,
+        url: settings.webhook_url.clone(),
         ca_bundle: RwLock::new(ca),
         username: std::sync::OnceLock::new(),
     };
@@ -226,13 +230,27 @@ async fn given_ca(files: &TlsFiles) -> Result<Vec<u8>, AppError> {
 /// A certificate of our own making, for the names by which the API server reaches us.
 async fn self_made(settings: &Settings) -> Result<Arc<SelfMade>, AppError> {
     let (service, namespace) = (&settings.service_name, &settings.service_namespace);
-    let hosts = vec![
-        format!("{service}.{namespace}.svc"),
-        format!("{service}.{namespace}"),
-        service.clone(),
-        "localhost".to_owned(),
-    ];
-    let secret = format!("{service}-certificate");
+    let (mut hosts, secret) = match &settings.webhook_url {
+        Some(url) => {
+            // Another URL is another Secret: two that differ in it do not replace each other's.
+            let host = url.host();
+            let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+            let word = host.replace(|c| !is_plain(c), "-");
+            let word = word.trim_matches('-');
+            (vec![host.clone()], format!("{service}-certificate-{word}"))
+        }
+        None => (
+            vec![
+                format!("{service}.{namespace}.svc"),
+                format!("{service}.{namespace}"),
+                service.clone(),
+            ],
+            format!("{service}-certificate"),
+        ),
+    };
+    if !hosts.iter().any(|host| host == "localhost") {
+        hosts.push("localhost".to_owned());
+    }
     let made = SelfMade::new(namespace.clone(), secret, hosts).await;
     made.map(Arc::new).map_err(AppError::Certificate)
 }

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 use crate::crd::ServedKind;
+use crate::webhook_url::WebhookUrl;
 
 /// Where the API server reaches our webhooks.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub struct WebhookService {
     pub namespace: String,
     /// Its port.
     pub port: u16,
+    /// Where the API server reaches us instead, if we run outside of the cluster.
+    pub url: Option<WebhookUrl>,
     /// PEM of the CAs by which our certificate is known; may change while we run.
     pub ca_bundle: RwLock<Vec<u8>>,
     /// Our own user name, once known: what we write is not reviewed by ourselves.
@@ -57,10 +60,14 @@ impl WebhookService {
             .ca_bundle
             .read()
             .unwrap_or_else(PoisonError::into_inner);
-        json!({
-            "service": {"name": self.name, "namespace": self.namespace, "port": self.port, "path": path},
-            "caBundle": base64::engine::general_purpose::STANDARD.encode(&*bundle),
-        })
+        let bundle = base64::engine::general_purpose::STANDARD.encode(&*bundle);
+        match &self.url {
+            Some(url) => json!({"url": url.at(path), "caBundle": bundle}),
+            None => json!({
+                "service": {"name": self.name, "namespace": self.namespace, "port": self.port, "path": path},
+                "caBundle": bundle,
+            }),
+        }
     }
 
     /// How a CRD says that we convert its objects.

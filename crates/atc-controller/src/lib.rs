@@ -29,6 +29,7 @@ pub mod queue;
 mod readiness;
 mod review;
 mod webhook;
+mod webhook_url;
 
 pub use app::{AppError, Settings, run};
 pub use atc_engine::artifact::{AllowList, ModulePolicy, PolicyOptions};
@@ -36,3 +37,4 @@ pub use atc_engine::release::cluster::client;
 pub use certificates::CertificateError;
 pub use tokio_util::sync::CancellationToken as StopToken;
 pub use webhook::TlsFiles;
+pub use webhook_url::{WebhookUrl, WebhookUrlError};

@@ -72,6 +72,7 @@ const PURE: &[&str] = &[
     "crates/atc-engine/src/disposition.rs",
     "crates/atc-engine/src/status.rs",
     "crates/atc-controller/src/bootstrap.rs",
+    "crates/atc-controller/src/webhook_url.rs",
     "crates/atc-controller/src/crd.rs",
     "crates/atc-controller/src/owner.rs",
 ];

@@ -12,6 +12,7 @@ fn service(port: u16) -> WebhookService {
         name: "atc".into(),
         namespace: "n".into(),
         port,
+        url: None,
         ca_bundle: RwLock::new(b"ca".to_vec()),
         username: OnceLock::from("me".to_owned()),
     }

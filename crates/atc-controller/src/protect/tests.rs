@@ -20,6 +20,7 @@ fn a_configuration_is_read_as_it_is_written() {
         name: "atc".into(),
         namespace: "n".into(),
         port: 1,
+        url: None,
         ca_bundle: RwLock::new(b"ca".to_vec()),
         username: OnceLock::from("me".to_owned()),
     };

@@ -1,0 +1,225 @@
+//! Certificates of the atc's own making, and an atc that the API server reaches by a URL.
+
+use std::time::{Duration, SystemTime};
+
+use anyhow::Result;
+use atc_tests::{AirwayBuilder, Atc, FileServer, eventually};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use serde_json::{Value, json};
+
+use crate::solo::Solo;
+use crate::versions;
+use crate::world::{AIRWAYS, CRDS, HOOKS, Kind, LIMIT, World, puppet, text};
+
+const SECRETS: &str = "/api/v1/namespaces/atc/secrets";
+const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+/// No certificate is given.
+const NONE: [(&str, &str); 3] = [
+    ("TLS_CA_CERT", ""),
+    ("TLS_SERVER_CERT", ""),
+    ("TLS_SERVER_KEY", ""),
+];
+
+async fn secret(world: &World, name: &str) -> Result<Option<Value>> {
+    world.get(&format!("{SECRETS}/{name}")).await
+}
+
+/// The CAs in a Secret, in base64 as a webhook configuration has them.
+fn bundle(secret: &Value) -> String {
+    text(&secret["data"]["ca.crt"]).to_owned()
+}
+
+fn decoded(base64: &str) -> String {
+    let bytes: k8s_openapi::ByteString = serde_json::from_value(json!(base64)).unwrap();
+    String::from_utf8(bytes.0).unwrap()
+}
+
+/// Waits until it is ready, by the CAs in its Secret.
+async fn ready(world: &World, atc: &mut Atc<'_>, name: &str) -> Value {
+    let found = eventually(LIMIT, "the Secret is there", || secret(world, name)).await;
+    atc.trust(&decoded(&bundle(&found))).unwrap();
+    atc.wait_ready().await.unwrap();
+    found
+}
+
+/// Edits an instance again and again until all configurations name these CAs and the newest one's certificate is served.
+/// No edit may fail.
+async fn edit_until_renewed(kind: &Kind<'_>, atc: &Atc<'_>, name: &str, before: &str) -> String {
+    let world = kind.world;
+    let mut failed = Vec::new();
+    for edits in 0..4_000 {
+        let edit = json!({ "note": edits.to_string() });
+        if let Err(error) = kind.try_edit("a", edit).await {
+            failed.push(format!("{error:#}"));
+        }
+        tokio::time::sleep(Duration::from_millis(15)).await;
+        let Some(found) = secret(world, name).await.unwrap() else {
+            continue;
+        };
+        let now = bundle(&found);
+        let mut told = now != before;
+        for hook in [
+            "atc-airway",
+            "atc-flight",
+            "atc-accounts",
+            &kind.airway.name(),
+        ] {
+            let hook = world.get(&format!("{HOOKS}/{hook}")).await.unwrap();
+            told &=
+                hook.is_some_and(|hook| hook["webhooks"][0]["clientConfig"]["caBundle"] == *now);
+        }
+        // Its first CA knows no certificate but the newest.
+        let first = decoded(&now);
+        let first = first
+            .split_once(BEGIN)
+            .unwrap()
+            .1
+            .split(BEGIN)
+            .next()
+            .unwrap();
+        atc.trust(&format!("{BEGIN}{first}")).unwrap();
+        if told
+            && atc
+                .get("/live")
+                .await
+                .is_ok_and(|(status, _)| status == 200)
+        {
+            assert!(failed.is_empty(), "{failed:?}");
+            return now;
+        }
+    }
+    panic!("the certificate is not renewed; failed edits: {failed:?}");
+}
+
+/// A Secret as the atc keeps it, whose certificate ends in ten days.
+fn ending(name: &str) -> Value {
+    let dated = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        let now = SystemTime::now();
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let epoch = rcgen::date_time_ymd(1970, 1, 1);
+        params.not_before = epoch + (now - Duration::from_hours(24));
+        params.not_after = epoch + (now + Duration::from_hours(240));
+        params
+    };
+    let mut ca = dated(&[]);
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let cert = dated(&["solo.atc.svc", "solo.atc", "solo", "localhost"]);
+    let cert = cert.signed_by(&key, &ca).unwrap();
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name, "namespace": "atc" },
+        "stringData": { "ca.crt": ca.pem(), "tls.crt": cert.pem(), "tls.key": key.serialize_pem() },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_of_its_own_is_kept_and_renewed_without_a_failed_review_w32() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let name = "solo-certificate";
+    let path = format!("{SECRETS}/{name}");
+    // The namespace comes with the Service; an atc with given files makes no certificate.
+    solo.atc(&[]).await.terminate().unwrap();
+    assert_eq!(secret(world, name).await.unwrap(), None);
+    let old = world.cluster.api.apply(&path, &ending(name)).await.unwrap();
+
+    let mut atc = solo.launch(&NONE);
+    ready(world, &mut atc, name).await;
+    let kind = solo.kind().await;
+    kind.make("a", json!({ "note": "first" })).await;
+    // It ends soon: another one takes its place, and both are known.
+    let second = edit_until_renewed(&kind, &atc, name, &bundle(&old)).await;
+    assert_eq!(decoded(&second).matches(BEGIN).count(), 2);
+
+    // Somebody deletes it: the same.
+    world.delete(&path).await;
+    let third = edit_until_renewed(&kind, &atc, name, &second).await;
+    assert_eq!(decoded(&third).matches(BEGIN).count(), 2);
+
+    // A restart goes on with it.
+    let kept = secret(world, name).await.unwrap().unwrap();
+    assert!(text(&kept["data"]["tls.key"]).len() > 100);
+    atc.restart().await.unwrap();
+    kind.edit("a", json!({ "note": "last" })).await;
+    world.has("a", json!({ "note": "last" })).await;
+    let now = secret(world, name).await.unwrap().unwrap();
+    assert_eq!(
+        now["metadata"]["resourceVersion"],
+        kept["metadata"]["resourceVersion"]
+    );
+    kind.delete("a").await;
+    let log = atc.log();
+    assert!(
+        !log.iter()
+            .any(|line| line.to_string().contains("PRIVATE KEY"))
+    );
+    atc.terminate().unwrap();
+    world.delete(&path).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_atc_outside_of_the_cluster_is_reached_by_its_url() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let url = ("WEBHOOK_URL", "https://localhost:$PORT");
+    let nothing = [("SVC_NAME", ""), ("SVC_NAMESPACE", "atc"), ("SVC_PORT", "")];
+    let environment: Vec<_> = NONE.into_iter().chain(nothing).chain([url]).collect();
+    let name = "atc-certificate-localhost";
+    // The namespace is there already if another test was here.
+    let namespace =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "atc" } });
+    let api = &world.cluster.api;
+    api.apply("/api/v1/namespaces/atc", &namespace)
+        .await
+        .unwrap();
+    let mut atc = solo.launch(&environment);
+    ready(world, &mut atc, name).await;
+    let asked = |config: &Value, path: &str| {
+        assert!(config["service"].is_null(), "{config}");
+        let url = text(&config["url"]);
+        assert!(
+            url.starts_with("https://localhost:") && url.ends_with(path),
+            "{url}"
+        );
+    };
+    for (hook, path) in [
+        ("atc-airway", "/validations/airways.yoke.cd"),
+        ("atc-flight", "/validations/flights.yoke.cd"),
+        ("atc-accounts", "/validations/accounts"),
+    ] {
+        let hook = world
+            .get(&format!("{HOOKS}/{hook}"))
+            .await
+            .unwrap()
+            .unwrap();
+        asked(&hook["webhooks"][0]["clientConfig"], path);
+    }
+    // Airways are reviewed.
+    let mut bad = AirwayBuilder::new("Bad", "none").build();
+    bad["metadata"]["name"] = "another.name".into();
+    let refused = api.post(AIRWAYS, &bad).await.unwrap_err().to_string();
+    assert!(refused.contains("airways.yoke.cd\" denied"), "{refused}");
+
+    // Instances are reviewed, and converted.
+    let files = FileServer::start().unwrap();
+    let kind = versions::kind(world, "Outside", &versions::converter(&files)).await;
+    let crd = world.get(&format!("{CRDS}/{}", kind.airway.name())).await;
+    let crd = crd.unwrap().unwrap();
+    let conversion = &crd["spec"]["conversion"]["webhook"]["clientConfig"];
+    asked(conversion, &format!("/crdconvert/{}", kind.airway.name()));
+    kind.make("a", json!({ "note": "x" })).await;
+    let path = versions::in_v2(&kind.path("a"));
+    let second = world.get(&path).await.unwrap().unwrap();
+    assert_eq!(second["spec"], json!({ "text": "x" }));
+    let reviewed = world.kind(AirwayBuilder::new("Reached", &puppet())).await;
+    let refused = reviewed.create("b", &json!({ "fail": "not this" })).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("not this"), "{refused}");
+    reviewed.finish().await;
+    kind.finish().await;
+    atc.terminate().unwrap();
+    world.delete(&format!("{SECRETS}/{name}")).await;
+}
