@@ -132,7 +132,7 @@ async fn an_app_waits_for_a_secret_of_others() {
 }
 
 /// The kind that the flight asks databases of; nobody answers.
-async fn provider(cluster: &Cluster) {
+pub(crate) async fn provider(cluster: &Cluster) {
     let free = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1",

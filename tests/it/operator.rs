@@ -1,4 +1,5 @@
-//! Operators whose own code makes the resources: the one of `docs/examples/operator` as a process, and its door.
+//! Operators of one's own: those of `docs/examples` as processes, one whose own code makes the resources and one around a
+//! flight; and the door of the first.
 
 use std::{process::Command, time::Duration};
 
@@ -6,11 +7,12 @@ use atc_engine::kube;
 use atc_engine::release::Release;
 use atc_engine::release::cluster::{Cluster as Target, ClusterOptions};
 use atc_engine::{Engine, EngineOptions};
-use atc_tests::{condition, eventually, example, is_ready, never};
+use atc_tests::{condition, eventually, example, guest, is_ready, never};
 use serde_json::{Value, json};
 
+use crate::examples::provider;
 use crate::terminal::{Cli, objects};
-use crate::world::{CRDS, LIMIT, configmap, deployment};
+use crate::world::{CRDS, LIMIT, configmap, deployment, text};
 
 const WEBSITES: &str = "/apis/example.dev/v1/websites";
 /// How long is looked for what must not happen.
@@ -105,6 +107,117 @@ async fn an_operator_without_a_flight() {
     let ran = cli.yoke.run(&arguments).await.unwrap();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     world.gone(&crd).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_around_a_flight() {
+    let cli = Cli::new().await;
+    let world = &cli.world;
+    let plane = world.cluster.plane();
+    provider(&world.cluster).await;
+    let mut command = Command::new(example("operator-flight").unwrap());
+    command.env("KUBECONFIG", plane.kubeconfig());
+    command.arg(guest("app").unwrap());
+    let mut operator = plane.keep("operator-flight", command).unwrap();
+    let apps = "/apis/example.dev/v1/apps";
+    eventually(LIMIT, "apps are served", || world.get(apps)).await;
+
+    let path = format!("/apis/example.dev/v1/namespaces/{}/apps", world.ns);
+    let app = format!("{path}/shop");
+    let spec = json!({ "image": "none", "replicas": 2 });
+    let body = json!({ "apiVersion": "example.dev/v1", "kind": "App", "metadata": { "name": "shop" }, "spec": spec });
+    world.post(&path, &body).await;
+    let says = async |words: &str| {
+        eventually(LIMIT, &format!("it is ready and {words}"), || async {
+            let found = world.get(&app).await?.unwrap_or_default();
+            let said = text(&found["status"]["msg"]).starts_with(words);
+            Ok((said && is_ready(&found)).then_some(found))
+        })
+        .await
+    };
+    let made = says("waiting for Secret shop-db").await;
+    let databases = format!("/apis/db.example.dev/v1/namespaces/{}/databases", world.ns);
+    let database = world
+        .get(&format!("{databases}/shop"))
+        .await
+        .unwrap()
+        .unwrap();
+    let owner = &database["metadata"]["ownerReferences"][0];
+    assert_eq!(owner["uid"], made["metadata"]["uid"]);
+
+    // Somebody answers with a Secret, and then with another one.
+    let secrets = format!("/api/v1/namespaces/{}/secrets", world.ns);
+    let pods = format!("/apis/apps/v1/namespaces/{}/deployments/shop", world.ns);
+    for answer in ["first", "second"] {
+        let secret = json!({ "metadata": { "name": "shop-db" }, "stringData": { "url": answer } });
+        let secret = world.post(&secrets, &secret).await;
+        let uid = &secret["metadata"]["uid"];
+        eventually(LIMIT, "it is deployed with this Secret", || async {
+            let found = world.get(&pods).await?.unwrap_or_default();
+            let connection =
+                &found["spec"]["template"]["metadata"]["annotations"]["example.dev/connection"];
+            Ok((connection == uid && found["status"]["readyReplicas"] == 2).then_some(()))
+        })
+        .await;
+        says("deployed with the connection").await;
+        if answer == "first" {
+            world.delete(&format!("{secrets}/shop-db")).await;
+            says("waiting for Secret shop-db").await;
+            world.gone(&pods).await;
+        }
+    }
+    // What others change of it is put back.
+    world
+        .merge(&pods, &json!({ "spec": { "replicas": 5 } }))
+        .await;
+    world.delete(&format!("{databases}/shop")).await;
+    let status = json!({ "status": { "msg": "nonsense" } });
+    world.merge(&format!("{app}/status"), &status).await;
+    eventually(LIMIT, "all is as it was", || async {
+        let deployed = world.get(&pods).await?.unwrap_or_default();
+        let found = world.get(&format!("{databases}/shop")).await?;
+        let is_new =
+            found.is_some_and(|found| found["metadata"]["uid"] != database["metadata"]["uid"]);
+        Ok((deployed["spec"]["replicas"] == 2 && is_new).then_some(()))
+    })
+    .await;
+    says("deployed with the connection").await;
+    // An edit counts, then nothing is written any more.
+    world
+        .merge(&app, &json!({ "spec": { "replicas": 1 } }))
+        .await;
+    eventually(LIMIT, "the edit is observed", || async {
+        let found = world.get(&app).await?.unwrap_or_default();
+        let observed = condition(&found, "Ready").map(|c| c["observedGeneration"].clone());
+        Ok((is_ready(&found) && observed == Some(2.into())).then_some(()))
+    })
+    .await;
+    let deployed = world.get(&pods).await.unwrap().unwrap();
+    assert_eq!(deployed["spec"]["replicas"], 1);
+    let version = says("deployed").await["metadata"]["resourceVersion"].clone();
+    never(SILENCE, "anything is written", || async {
+        let now = world.get(&app).await?.unwrap();
+        Ok((now["metadata"]["resourceVersion"] != version).then_some(now))
+    })
+    .await;
+
+    world.delete(&app).await;
+    let database = format!("{databases}/shop");
+    for path in [&app, &pods, &database] {
+        world.gone(path).await;
+    }
+    assert!(world.revisions().await.is_empty());
+    assert!(operator.terminate().unwrap().success());
+    let arguments = [
+        "mayday",
+        "-namespace",
+        "default",
+        "-remove-crds",
+        "app-operator",
+    ];
+    let ran = cli.yoke.run(&arguments).await.unwrap();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    world.gone(&format!("{CRDS}/apps.example.dev")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

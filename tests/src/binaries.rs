@@ -68,7 +68,12 @@ pub(crate) fn workspace() -> PathBuf {
 fn is_fresh(program: &Path) -> Result<bool> {
     let root = workspace();
     let mut newest = SystemTime::UNIX_EPOCH;
-    for part in ["crates", "bins", "docs/examples/operator"] {
+    for part in [
+        "crates",
+        "bins",
+        "docs/examples/operator",
+        "docs/examples/operator-flight",
+    ] {
         newest = newest.max(newest_source(&root.join(part))?);
     }
     let made = program.metadata().and_then(|made| made.modified());

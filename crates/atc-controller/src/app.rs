@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
+use atc_api::ResourceRef;
 use atc_engine::artifact::{Credentials, ModulePolicy, PullSecret};
 use atc_engine::disposition::{Disposition, backoff};
 use atc_engine::error::chain;
@@ -11,7 +12,7 @@ use atc_engine::release::cluster::{
     ApplyOptions, Cluster, ClusterError, ClusterOptions, EstablishError,
 };
 use atc_engine::release::object::{Object, ObjectError};
-use atc_engine::watch::{Cause as WakeCause, FaultKind, Wake, WatchHealth, WatchHub};
+use atc_engine::watch::{FaultKind, WatchHealth, WatchHub};
 use atc_engine::{Engine, EngineOptions};
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -355,7 +356,7 @@ struct AirwaySink {
 }
 
 impl Sink for AirwaySink {
-    fn upsert(&self, reference: atc_api::ResourceRef, object: Value) {
+    fn upsert(&self, reference: ResourceRef, object: Value) {
         let name: Arc<str> = reference.name.as_str().into();
         if self.control.kinds.upsert(&name, object) {
             self.control
@@ -363,7 +364,7 @@ impl Sink for AirwaySink {
         }
     }
 
-    fn remove(&self, reference: &atc_api::ResourceRef) {
+    fn remove(&self, reference: &ResourceRef) {
         let owner = Owner::Airway(reference.name.as_str().into());
         if let Some(kind) = self.control.kinds.remove(&reference.name) {
             kind.stop();
@@ -397,37 +398,17 @@ async fn wake(control: Arc<Control>) {
             () = control.stop.cancelled() => return,
             wake = control.hub.next() => wake,
         };
-        let what = wake.cause.to_string();
-        // What the owner made itself is paced, and what another of ours made: it may be the cause of their changes.
-        let cause = match &wake.cause {
-            _ if control.is_own(&wake) => Cause::Child(what),
-            WakeCause::Object(changed) if control.hub.is_made(changed) => Cause::Peer(what),
-            _ => Cause::Input(what),
-        };
+        let cause = Cause::of_wake(&wake, &control.hub, |changed| {
+            control.is_own(&wake.owner, changed)
+        });
         control.queue.push(&wake.owner, wake.effect, cause);
     }
 }
 
 /// Runs what is due until the process stops; then waits for what is running.
 async fn work(control: Arc<Control>) {
-    let mut runs = tokio::task::JoinSet::new();
-    loop {
-        let (owner, work) = tokio::select! {
-            () = control.stop.cancelled() => break,
-            Some(_) = runs.join_next() => continue,
-            next = control.queue.next() => next,
-        };
-        let control = control.clone();
-        runs.spawn(async move {
-            let run = tokio::spawn(one(control.clone(), owner.clone(), work));
-            let disposition = run.await.unwrap_or_else(|error| {
-                tracing::error!(owner = %owner, %error, "a run broke down; it is tried again");
-                Disposition::Retry
-            });
-            control.queue.done(&owner, disposition);
-        });
-    }
-    while runs.join_next().await.is_some() {}
+    let run = |owner, work| one(control.clone(), owner, work);
+    control.queue.drive(&control.stop, run).await;
 }
 
 async fn one(control: Arc<Control>, owner: Owner, work: Work) -> Disposition {
@@ -471,12 +452,9 @@ impl Control {
         self.health.ready(now, silent)
     }
 
-    /// Whether a wake was caused by what the owner made itself, or by what its children's readiness rests on.
-    fn is_own(&self, wake: &Wake<Owner>) -> bool {
-        let WakeCause::Object(changed) = &wake.cause else {
-            return true;
-        };
-        match &wake.owner {
+    /// Whether an owner made this itself, or is it.
+    fn is_own(&self, owner: &Owner, changed: &ResourceRef) -> bool {
+        match owner {
             Owner::Process | Owner::Airway(_) => true,
             Owner::Instance { airway, target } => self
                 .kinds

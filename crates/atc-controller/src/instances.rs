@@ -146,10 +146,8 @@ pub(crate) async fn run(
     };
     let report = evaluate(control, &owner, &setup, &object, &mut memory, work).await;
     log(target, work, &report, started);
-    if let Some(stored) = &report.stored {
-        instance.stored(stored.clone());
-    }
-    instance.settled(report.ours);
+    let (gone, disposition) = (report.gone, report.disposition);
+    instance.settle(report);
     drop(memory);
     // What was shown during the run was not compared.
     look_again(control, &owner, &instance);
@@ -158,11 +156,11 @@ pub(crate) async fn run(
         .kinds
         .get(airway)
         .is_some_and(|kind| kind.instance(target).is_some());
-    if report.gone || !there {
+    if gone || !there {
         protect::release(control, &owner).await;
         control.hub.forget(&owner);
     }
-    report.disposition
+    disposition
 }
 
 /// Evaluates an instance, or looks at its status, by what it and its Airway say.

@@ -19,17 +19,17 @@ mod instances;
 mod kinds;
 mod leftovers;
 mod modules;
-mod objects;
 mod overrides;
 mod own_crds;
 pub mod owner;
 mod protect;
 mod pull_secret;
-pub mod queue;
 mod readiness;
 mod review;
 mod webhook;
 mod webhook_url;
+
+use atc_engine::{objects, queue};
 
 pub use app::{AppError, Settings, run};
 pub use atc_engine::artifact::{AllowList, ModulePolicy, PolicyOptions};

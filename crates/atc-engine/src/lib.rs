@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
-//! This crate never sees an HTTP server, a command line or a queue: it is called, and answers.
+//! This crate never sees an HTTP server or a command line. The [`Engine`] is called, and answers; who calls it when is
+//! [`queue`]'s, and what goes round for ever is the [`Operator`], or the atc.
 
 pub mod children;
 pub mod convert;
@@ -13,10 +14,14 @@ pub mod evaluate;
 mod hold;
 mod host;
 pub mod instance;
+pub mod kept;
 mod mayday;
 pub mod memory;
+pub mod objects;
 pub mod observer;
+pub mod operator;
 pub mod prepare;
+pub mod queue;
 pub mod readiness;
 pub mod release;
 pub mod status;
@@ -42,5 +47,6 @@ pub use instance::{InstanceReport, InstanceRequest};
 pub use mayday::{MaydayReport, MaydayRequest};
 pub use memory::Memory;
 pub use observer::{InstanceObserver, NoObserver, Observer, Progress, Watched};
+pub use operator::Operator;
 pub use readiness::CustomReadiness;
 pub use takeoff::{DryRun, Report, TakeoffRequest, Unjudged};

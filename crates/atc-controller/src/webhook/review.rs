@@ -1,5 +1,6 @@
 //! Admission reviews on the wire: the parts of a request that we decide by, and the answer.
 
+use atc_engine::kept::significant;
 use k8s_openapi::api::authentication::v1::UserInfo;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -117,32 +118,6 @@ impl Decision {
 /// only the server writes.
 pub(crate) fn is_internal(old: &Value, new: &Value) -> bool {
     old.is_object() && significant(old) == significant(new)
-}
-
-/// An object without status and without the metadata that says nothing of what is wanted.
-pub(crate) fn significant(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Value::Object(fields) = &mut object {
-        fields.shift_remove("status");
-        if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
-            for field in [
-                "resourceVersion",
-                "generation",
-                "managedFields",
-                "finalizers",
-                "ownerReferences",
-                "creationTimestamp",
-                "uid",
-                "selfLink",
-            ] {
-                metadata.shift_remove(field);
-            }
-            metadata.retain(|_, value| {
-                !matches!(value, Value::Null) && value.as_object().is_none_or(|map| !map.is_empty())
-            });
-        }
-    }
-    object
 }
 
 #[cfg(test)]

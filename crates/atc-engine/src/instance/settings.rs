@@ -1,14 +1,18 @@
 //! How instances are evaluated, and what each is to its flight.
 
+use std::any::TypeId;
 use std::time::Duration;
 
 use atc_access::Matchers;
 use atc_api::Account;
 use atc_api::airway::AirwayMode;
+use atc_api::settings::DEFAULT_HISTORY_CAP;
 use atc_flight::Bounds;
 use atc_release::cluster::Mapping;
 use atc_release::plan::PruneOptions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::Resource;
+use kube::core::ClusterResourceScope;
 
 /// How the instances of one kind are evaluated.
 #[derive(Clone, Debug)]
@@ -35,6 +39,37 @@ pub struct InstanceSettings {
     pub history_cap: Option<usize>,
     /// What else is deleted, not only let go of.
     pub prune: PruneOptions,
+}
+
+impl InstanceSettings {
+    /// The instances of this kind as an Airway that says nothing has them: mode `standard`, no look-ups, the usual bounds and
+    /// history cap, and the whole object as input.
+    pub fn of<K>() -> Self
+    where
+        K: Resource<DynamicType = (), Scope: 'static>,
+    {
+        let cluster_scoped = TypeId::of::<K::Scope>() == TypeId::of::<ClusterResourceScope>();
+        Self {
+            mapping: Mapping {
+                group: K::group(&()).into_owned(),
+                version: K::version(&()).into_owned(),
+                kind: K::kind(&()).into_owned(),
+                plural: K::plural(&()).into_owned(),
+                namespaced: !cluster_scoped,
+            },
+            owner: None,
+            subject: Subject::Instance {
+                object_path: Vec::new(),
+            },
+            cluster_access: false,
+            matchers: Matchers::default(),
+            bounds: Bounds::default(),
+            mode: AirwayMode::default(),
+            drift_interval: None,
+            history_cap: Some(DEFAULT_HISTORY_CAP),
+            prune: PruneOptions::default(),
+        }
+    }
 }
 
 /// What an object is to its flight, and how its release is named.

@@ -8,13 +8,14 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use atc_api::ResourceRef;
-use atc_engine::error::chain;
-use atc_engine::release::cluster::Mapping;
+use atc_release::cluster::Mapping;
 use futures::{StreamExt, TryStreamExt};
 use kube::api::{Api, DynamicObject, ListParams, WatchEvent, WatchParams};
 use serde_json::Value;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+
+use crate::error::chain;
 
 /// The server ends a watch after so many seconds.
 const WATCH_SECONDS: u32 = 45;
@@ -30,7 +31,7 @@ const BACKOFF_MIN: Duration = Duration::from_millis(200);
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
 
 /// What a watch tells.
-pub(crate) trait Sink: Send + Sync {
+pub trait Sink: Send + Sync {
     /// The object is there, in this state.
     fn upsert(&self, reference: ResourceRef, object: Value);
     /// It is gone.
@@ -67,13 +68,18 @@ struct ObjectWatch<'a> {
 
 /// Which objects of a kind are watched.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Only<'a> {
+pub enum Only<'a> {
     /// All.
     All,
     /// Those with these labels (a selector).
     Labels(&'a str),
     /// The one with this name.
-    Named { namespace: &'a str, name: &'a str },
+    Named {
+        /// Its namespace.
+        namespace: &'a str,
+        /// Its name.
+        name: &'a str,
+    },
 }
 
 impl Only<'_> {
@@ -101,7 +107,7 @@ impl Only<'_> {
 }
 
 /// Watches objects of a kind until cancelled.
-pub(crate) async fn run(
+pub async fn run(
     client: kube::Client,
     mapping: Mapping,
     only: Only<'_>,

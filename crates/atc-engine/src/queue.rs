@@ -11,10 +11,13 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use atc_engine::disposition::{Disposition, backoff};
-use atc_engine::watch::Effect;
+use atc_api::ResourceRef;
+use atc_watch::{Cause as WakeCause, Effect, Wake, WatchHub};
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::disposition::{Disposition, backoff};
 
 /// Wakes by a key's own children, and by those of others that it looked up, that may follow each other at once; further
 /// ones come at [`CHILD_REFILL`].
@@ -52,6 +55,29 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Of a wake by the watches. `own` says whether the owner made a changed object itself, or is it: that is paced, and so
+    /// is what another owner made, since it may be the cause of their changes.
+    pub fn of_wake<O>(
+        wake: &Wake<O>,
+        hub: &WatchHub<O>,
+        own: impl FnOnce(&ResourceRef) -> bool,
+    ) -> Self
+    where
+        O: Clone + Eq + Hash + Send + Sync + Debug + 'static,
+    {
+        let what = wake.cause.to_string();
+        match &wake.cause {
+            WakeCause::Object(changed) if !own(changed) => {
+                if hub.is_made(changed) {
+                    Self::Peer(what)
+                } else {
+                    Self::Input(what)
+                }
+            }
+            WakeCause::Object(_) | WakeCause::Selection(_) => Self::Child(what),
+        }
+    }
+
     /// Whether wakes like this have a token bucket, and do not end a backoff: their number is in others' hands.
     fn is_paced(&self) -> bool {
         match self {
@@ -484,6 +510,30 @@ impl<K: Keyed> SharedQueue<K> {
     /// Whether no key is known.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Runs what is due until told to stop; then waits for what is running. A run that breaks down is tried again.
+    pub async fn drive<R>(self: &Arc<Self>, stop: &CancellationToken, run: impl Fn(K, Work) -> R)
+    where
+        R: Future<Output = Disposition> + Send + 'static,
+    {
+        let mut runs = tokio::task::JoinSet::new();
+        loop {
+            let (key, work) = tokio::select! {
+                () = stop.cancelled() => break,
+                Some(_) = runs.join_next() => continue,
+                next = self.next() => next,
+            };
+            let (queue, ran) = (self.clone(), tokio::spawn(run(key.clone(), work)));
+            runs.spawn(async move {
+                let disposition = ran.await.unwrap_or_else(|error| {
+                    tracing::error!(?key, %error, "a run broke down; it is tried again");
+                    Disposition::Retry
+                });
+                queue.done(&key, disposition);
+            });
+        }
+        while runs.join_next().await.is_some() {}
     }
 
     /// Waits for the next key to run. One task calls this; others push.
