@@ -1,11 +1,15 @@
 //! The HTTP client of the API server.
 
+use std::time::Instant;
+
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ConfigExt};
 use tower::ServiceBuilder;
+
+use super::token::{self, TokenFile};
 
 /// A client without retries and limits of its own, which [`Cluster`](super::Cluster) brings.
 ///
@@ -17,10 +21,21 @@ use tower::ServiceBuilder;
 /// kube leaves that off, and then the first request of each connection waits for the acknowledgement of the TLS
 /// handshake's last message, which the other side delays by 40 ms.
 ///
+/// A token in a file is read anew every 50 s, and when it is refused.
+///
 /// # Errors
 /// When the configuration makes no client: unreadable certificates, credentials that can't be used, a proxy.
 pub fn client(mut config: kube::Config) -> Result<kube::Client, kube::Error> {
     config.default_retry = false;
+    let file = TokenFile::take(&mut config.auth_info, Instant::now()).map_err(kube::Error::Auth)?;
+    let client = plain(config)?;
+    Ok(match file {
+        Some(file) => token::with(client, file),
+        None => client,
+    })
+}
+
+fn plain(config: kube::Config) -> Result<kube::Client, kube::Error> {
     if config.proxy_url.is_some() {
         return kube::Client::try_from(config);
     }

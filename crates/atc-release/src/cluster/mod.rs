@@ -15,6 +15,7 @@
 //! - [`compare`]: recorded objects against live ones, and back to the record.
 //! - [`judge`], `explain`: read a live object and say whether it is ready; why not, by its Pods and events.
 //! - [`wait`], [`wait_ready`]: until gone, until a CRD is served, until ready.
+//! - `token`: a token in a file that is replaced meanwhile.
 //! - [`error`], [`refusal`]: what went wrong, in words, without the content of Secrets.
 
 use std::sync::Arc;
@@ -50,6 +51,7 @@ pub mod revisions;
 pub mod stages;
 pub mod status;
 pub mod strays;
+mod token;
 pub mod wait;
 pub mod wait_ready;
 
