@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use atc_access::Read;
-use atc_api::Account;
+use atc_api::{Account, ResourceRef};
 use atc_artifact::{ArtifactError, PolicyError};
 use atc_flight::FlightError;
 use atc_readiness::BookError;
@@ -233,6 +233,9 @@ pub enum EngineError {
         /// What was asked for.
         revision: usize,
     },
+    /// An instance would wait for what it hangs from, and that for it.
+    #[error("the output has {0}, which owns this instance: each would wait for the other for ever")]
+    Cycle(ResourceRef),
     /// A custom resource lacks what every stored object has.
     #[error("the object has no {0}")]
     Incomplete(&'static str),

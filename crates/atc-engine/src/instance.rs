@@ -28,6 +28,7 @@ use crate::status::{Ours, Ready};
 use crate::takeoff::{DryRun, Report, TakeoffRequest};
 
 mod account;
+mod cycle;
 mod dependencies;
 mod identity;
 mod removal;
@@ -368,6 +369,7 @@ impl Engine {
                 &request.decoration,
             )
             .await?;
+        cycle::refuse(&prepared.stages, object, settings)?;
         let report = self
             .takeoff_knowing(&request, &prepared, known, memory, observer)
             .await?;

@@ -123,13 +123,19 @@ async fn judge(
     // A review records nothing: what is stored already is read at the evaluation, not here on the way of a write.
     memory.revisions = Some(Vec::new());
     let observer = HubView { control };
-    let review = control
-        .engine
-        .review(&settings, &flight, &object, &mut memory, &observer);
-    match review.await {
-        Ok(()) => Decision::Allow,
-        Err(error) => Decision::invalid(error.chain()),
+    let engine = &control.engine;
+    let review = engine.review(&settings, &flight, &object, &mut memory, &observer);
+    let Err(error) = review.await else {
+        return Decision::Allow;
+    };
+    // What was wrong before, as when the flight is another one by now, is no reason to refuse a label.
+    if !is_named_now && request.operation == "UPDATE" && old["spec"] == object["spec"] {
+        let before = engine.review(&settings, &flight, old, &mut memory, &observer);
+        if before.await.is_err() {
+            return Decision::Allow;
+        }
     }
+    Decision::invalid(error.chain())
 }
 
 /// Stored like this it would lose what the other version has in fields of its own.
