@@ -12,6 +12,7 @@ pub mod tidy;
 
 mod cluster;
 mod demo;
+mod fuzz;
 mod generate;
 mod guests;
 mod publish;
@@ -36,6 +37,8 @@ pub enum Command {
     Guests,
     /// Writes the files under docs/generated anew
     Generate,
+    /// Makes inputs up for what reads input from outside, with cargo-fuzz
+    Fuzz(fuzz::Arguments),
     /// Packages and verifies every published crate, and builds a stranger's crate on the packages
     PublishCheck,
 }
@@ -62,6 +65,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
+        Command::Fuzz(arguments) => fuzz::fuzz(&workspace, arguments),
         Command::Generate => generate::write(&workspace).map(|()| ExitCode::SUCCESS),
         Command::PublishCheck => publish::check(&workspace).map(|()| ExitCode::SUCCESS),
     }

@@ -7,21 +7,26 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use atc_engine::artifact::{
-    Artifact, Credentials, DEFAULT_MAX_BYTES, FetchOptions, Fetcher, Location,
+    Artifact, Certificates, Credentials, DEFAULT_MAX_BYTES, FetchOptions, Fetcher, Location,
 };
 
 /// A module's unpacked bytes, from a path or a URL, and where that is, as it may be shown.
 pub(crate) async fn fetch(location: &str) -> anyhow::Result<(Location, Artifact)> {
     let location: Location = location.parse()?;
-    let fetcher = Fetcher::new(options());
-    let artifact = fetcher.fetch(&location, None).await?;
+    let artifact = fetcher().fetch(&location, None).await?;
     Ok((location, artifact))
+}
+
+/// What fetches modules for commands that run none.
+pub(crate) fn fetcher() -> Fetcher {
+    Fetcher::new(options())
 }
 
 /// As the user who runs this: modules of private registries are read too.
 fn options() -> FetchOptions {
     FetchOptions {
         credentials: Credentials::User,
+        certificates: Certificates::User,
         ..FetchOptions::default()
     }
 }
@@ -93,5 +98,6 @@ mod tests {
     #[test]
     fn private_registries_are_asked_as_the_user() {
         assert!(matches!(options().credentials, Credentials::User));
+        assert_eq!(options().certificates, Certificates::User);
     }
 }

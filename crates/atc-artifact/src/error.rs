@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::certificates::CertificateError;
 use crate::credentials::CredentialsError;
 
 /// A failed fetch. Cheap to clone, since everybody who waited for one download gets the same error.
@@ -44,6 +45,26 @@ pub enum ArtifactError {
         /// What the client said.
         #[source]
         source: Arc<reqwest::Error>,
+    },
+    /// The server wants to know who we are before it listens.
+    #[error(
+        "'{url}' demands a client certificate, and takes none that is there: client.cert and client.key belong into a folder of the host's name below certs.d"
+    )]
+    ClientCertificate {
+        /// The URL.
+        url: String,
+        /// What the client said.
+        #[source]
+        source: Arc<reqwest::Error>,
+    },
+    /// The certificates for the host cannot be used.
+    #[error("cannot use the certificates that are there for the host of '{url}'")]
+    Certificates {
+        /// The URL.
+        url: String,
+        /// What is wrong with them.
+        #[source]
+        source: Arc<CertificateError>,
     },
     /// It took too long.
     #[error("cannot get '{location}' within {limit:?}")]
@@ -205,7 +226,9 @@ impl ArtifactError {
             | Self::Credentials { .. }
             | Self::File { .. }
             | Self::NotAFile { .. }
-            | Self::Client { .. } => ErrorKind::Refused,
+            | Self::Client { .. }
+            | Self::ClientCertificate { .. }
+            | Self::Certificates { .. } => ErrorKind::Refused,
             Self::Artifact { .. }
             | Self::Digest { .. }
             | Self::Redirect { .. }
@@ -221,6 +244,8 @@ impl ArtifactError {
     pub(crate) fn on_the_way_to(self, location: &str) -> Self {
         match &self {
             Self::Client { .. }
+            | Self::ClientCertificate { .. }
+            | Self::Certificates { .. }
             | Self::Download { .. }
             | Self::Status { .. }
             | Self::Redirect { .. } => {}
@@ -273,9 +298,18 @@ fn said(message: &str) -> String {
 /// Whether the server's certificate was refused: that does not pass by itself. By the words of the TLS library, since the
 /// HTTP client has no type for it; the outermost error, which may name a URL, is not looked at.
 pub(crate) fn is_untrusted(error: &dyn std::error::Error) -> bool {
+    has_source(error, "certificate")
+}
+
+/// Whether the server demands a certificate of the client.
+pub(crate) fn demands_certificate(error: &dyn std::error::Error) -> bool {
+    has_source(error, "CertificateRequired")
+}
+
+fn has_source(error: &dyn std::error::Error, words: &str) -> bool {
     let mut next = error.source();
     while let Some(error) = next {
-        if error.to_string().contains("certificate") {
+        if error.to_string().contains(words) {
             return true;
         }
         next = error.source();

@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::artifact::{Artifact, Content, Origin};
 use crate::error::ArtifactError;
+use crate::figures::{Counters, FetchFigures};
 use crate::file::{self, FILE_TIMEOUT};
 use crate::gate::{Gate, Slot};
 use crate::http::{Download, Http, Validators};
@@ -23,6 +24,10 @@ use crate::remote::Remote;
 use crate::store::Store;
 use crate::unpack::unpack;
 use crate::verify::{check, normal};
+
+mod signatures;
+
+pub use signatures::Signatures;
 
 /// How long what was fetched before is given without another try once its server gave nothing, or not in time: 30 s.
 /// Else a server that accepts connections and stays silent would cost each caller [`REFRESH_WAIT`].
@@ -62,6 +67,7 @@ struct Inner {
     gate: Gate,
     files: Semaphore,
     disk: Semaphore,
+    counters: Counters,
 }
 
 type Running = Shared<BoxFuture<'static, Result<Content, ArtifactError>>>;
@@ -82,7 +88,7 @@ impl Fetcher {
             .cache_dir
             .as_deref()
             .and_then(|dir| open_store(dir, options.cache_max_bytes));
-        let http = Arc::new(Http::new(options.limits()));
+        let http = Arc::new(Http::new(options.limits(), options.certificates.clone()));
         Self(Arc::new(Inner {
             registries: Registries::new(Arc::clone(&http), options.credentials.clone()),
             options,
@@ -93,6 +99,7 @@ impl Fetcher {
             gate: Gate::default(),
             files: Semaphore::new(MAX_FILES_AT_ONCE),
             disk: Semaphore::new(MAX_CACHE_READS),
+            counters: Counters::default(),
         }))
     }
 
@@ -120,6 +127,24 @@ impl Fetcher {
         checksum: Option<&str>,
     ) -> Result<Artifact, ArtifactError> {
         self.get(location, checksum, true).await
+    }
+
+    /// What it has done so far.
+    pub fn figures(&self) -> FetchFigures {
+        let Inner {
+            counters, store, ..
+        } = &*self.0;
+        let store = store.as_ref();
+        FetchFigures {
+            memory_hits: counters.memory_hits.get(),
+            disk_hits: counters.disk_hits.get(),
+            downloads: counters.downloads.get(),
+            unchanged: counters.unchanged.get(),
+            failures: counters.failures.get(),
+            stale: counters.stale.get(),
+            evictions: store.map_or(0, Store::evictions),
+            disk_bytes: store.map_or(0, Store::bytes),
+        }
     }
 
     async fn get(
@@ -175,16 +200,18 @@ impl Fetcher {
 
     /// What may be given without asking the server.
     async fn cached(&self, remote: &Remote, wanted: Option<&str>) -> Option<(Content, Origin)> {
+        let inner = &self.0;
         if remote.is_immutable()
-            && let Some((_, content)) = self.0.previous(remote.key()).await
+            && let Some(known) = inner.known(remote.key()).await
+            && let Some(content) = inner.hit(&known.sha256).await
         {
             return Some((content, Origin::Cache));
         }
         if let Some(wanted) = wanted {
-            return Some((self.0.content(wanted).await?, Origin::Cache));
+            return Some((inner.hit(wanted).await?, Origin::Cache));
         }
-        let known = self.0.memory.url(remote.key()).filter(Known::is_current)?;
-        Some((self.0.content(&known.sha256).await?, known.origin))
+        let known = inner.memory.url(remote.key()).filter(Known::is_current)?;
+        Some((inner.hit(&known.sha256).await?, known.origin))
     }
 
     async fn download_or_stale(
@@ -209,6 +236,7 @@ impl Fetcher {
         }
         let known = Known::new(&known.sha256, known.validators, STALE_FOR, Origin::Stale);
         self.0.memory.put_stale(remote.key(), known);
+        self.0.counters.stale.one_more();
         Ok((content, Origin::Stale))
     }
 
@@ -264,6 +292,12 @@ impl Drop for Entered {
     }
 }
 
+/// Where a content that was kept is from.
+enum Kept {
+    Memory,
+    Disk,
+}
+
 /// What came from a server, as it came.
 struct Received {
     bytes: Vec<u8>,
@@ -274,6 +308,17 @@ struct Received {
 
 impl Inner {
     async fn download(self: &Arc<Self>, remote: &Remote) -> Result<Content, ArtifactError> {
+        let downloaded = self.download_uncounted(remote).await;
+        if downloaded.is_err() {
+            self.counters.failures.one_more();
+        }
+        downloaded
+    }
+
+    async fn download_uncounted(
+        self: &Arc<Self>,
+        remote: &Remote,
+    ) -> Result<Content, ArtifactError> {
         let slot = self.gate.slot(remote.host());
         slot.take().await;
         let previous = self.previous(remote.key()).await;
@@ -282,9 +327,14 @@ impl Inner {
         let (content, validators) = match (received, previous) {
             (Some(body), _) => {
                 let validators = body.validators.clone();
-                (self.take_in(remote, body).await?, validators)
+                let content = self.take_in(remote, body).await?;
+                self.counters.downloads.one_more();
+                (content, validators)
             }
-            (None, Some((known, content))) => (content, known.validators),
+            (None, Some((known, content))) => {
+                self.counters.unchanged.one_more();
+                (content, known.validators)
+            }
             (None, None) => {
                 return Err(ArtifactError::Status {
                     url: remote.to_string(),
@@ -373,12 +423,27 @@ impl Inner {
 
     /// What the URL gave last, in this process or an earlier one, with its bytes.
     async fn previous(self: &Arc<Self>, url: &str) -> Option<(Known, Content)> {
-        let known = match self.memory.url(url) {
-            Some(known) => known,
-            None => self.stored_entry(url).await?,
-        };
-        let content = self.content(&known.sha256).await?;
+        let known = self.known(url).await?;
+        let (content, _) = self.content(&known.sha256).await?;
         Some((known, content))
+    }
+
+    /// What the URL gave last, in this process or an earlier one; its bytes may be gone.
+    async fn known(self: &Arc<Self>, url: &str) -> Option<Known> {
+        match self.memory.url(url) {
+            Some(known) => Some(known),
+            None => self.stored_entry(url).await,
+        }
+    }
+
+    /// A content that is given without asking its server.
+    async fn hit(self: &Arc<Self>, sha256: &str) -> Option<Content> {
+        let (content, from) = self.content(sha256).await?;
+        match from {
+            Kept::Memory => self.counters.memory_hits.one_more(),
+            Kept::Disk => self.counters.disk_hits.one_more(),
+        }
+        Some(content)
     }
 
     async fn stored_entry(self: &Arc<Self>, url: &str) -> Option<Known> {
@@ -391,9 +456,9 @@ impl Inner {
     }
 
     /// A content that somebody holds, or that the disk cache has.
-    async fn content(self: &Arc<Self>, sha256: &str) -> Option<Content> {
+    async fn content(self: &Arc<Self>, sha256: &str) -> Option<(Content, Kept)> {
         if let Some(content) = self.memory.content(sha256) {
-            return Some(content);
+            return Some((content, Kept::Memory));
         }
         self.store.as_ref()?;
         let _permit = self.disk.acquire().await;
@@ -405,9 +470,12 @@ impl Inner {
                     .as_ref()?
                     .content(&sha256, inner.options.max_bytes)
             };
-            let content = inner.memory.content(&sha256).or_else(read)?;
+            if let Some(content) = inner.memory.content(&sha256) {
+                return Some((content, Kept::Memory));
+            }
+            let content = read()?;
             inner.memory.put_content(&content);
-            Some(content)
+            Some((content, Kept::Disk))
         })
         .await?
     }

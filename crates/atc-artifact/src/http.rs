@@ -15,7 +15,8 @@ use reqwest::{Client, ClientBuilder, Method, Response, StatusCode};
 use tokio::time::Instant;
 use url::{Host, Url};
 
-use crate::error::ArtifactError;
+use crate::certificates::{CertificateError, Certificates, HostFiles};
+use crate::error::{ArtifactError, demands_certificate};
 use crate::gate::Slot;
 use crate::location::{HttpLocation, shown_url};
 use crate::memory::lock;
@@ -46,6 +47,9 @@ const MAX_VALIDATOR: usize = 1024;
 const POOL_IDLE: Duration = Duration::from_secs(30);
 /// How many such connections are kept for each host: 2.
 const POOL_SIZE: usize = 2;
+/// How many clients are kept: 32. There are three or so, and some more for each host with certificates of its own; beyond
+/// that all are made anew.
+const MAX_CLIENTS: usize = 32;
 
 /// The limits of one download.
 #[derive(Clone, Copy, Debug)]
@@ -163,6 +167,7 @@ pub(crate) enum Download {
 /// The HTTP clients, each made when first needed: making one reads the system's certificates.
 pub(crate) struct Http {
     limits: Limits,
+    certificates: Certificates,
     clients: Mutex<HashMap<Way, Client>>,
 }
 
@@ -175,12 +180,15 @@ struct Way {
     insecure: bool,
     /// A long body goes out before the answer begins, so the client's own clock for silence is of no use.
     upload: bool,
+    /// The files for its host, by their digest.
+    certificates: Option<[u8; 32]>,
 }
 
 impl Http {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits, certificates: Certificates) -> Self {
         Self {
             limits,
+            certificates,
             clients: Mutex::default(),
         }
     }
@@ -277,21 +285,39 @@ impl Http {
     }
 
     fn client_for(&self, url: &Url, request: &Request) -> Result<Client, ArtifactError> {
+        let unusable = |source| ArtifactError::Certificates {
+            url: shown_url(url),
+            source: Arc::new(source),
+        };
+        let files = self.certificates.find(url).map_err(unusable)?;
         let way = Way {
             direct: is_loopback(url),
             insecure: request.insecure,
             upload: request.body.is_some(),
+            certificates: files.as_ref().map(|files| files.digest),
         };
         let mut clients = lock(&self.clients);
         if let Some(client) = clients.get(&way) {
             return Ok(client.clone());
         }
-        let client =
-            builder(&self.limits, way)
-                .build()
-                .map_err(|source| ArtifactError::Client {
+        let mut builder = builder(&self.limits, way);
+        if let Some(files) = &files {
+            builder = files.apply(builder).map_err(unusable)?;
+        }
+        let client = builder.build().map_err(|source| {
+            match files.as_ref().and_then(HostFiles::pair) {
+                // What does not fit together is seen only here.
+                Some(path) => unusable(CertificateError::NoPair {
+                    path: path.to_owned(),
+                }),
+                None => ArtifactError::Client {
                     source: Arc::new(source),
-                })?;
+                },
+            }
+        })?;
+        if clients.len() >= MAX_CLIENTS {
+            clients.clear();
+        }
         clients.insert(way, client.clone());
         Ok(client)
     }
@@ -433,10 +459,11 @@ fn is_loopback(url: &Url) -> bool {
 
 /// The client's error without the URL, which it would print with its password.
 pub(crate) fn download_error(url: &str, source: reqwest::Error) -> ArtifactError {
-    ArtifactError::Download {
-        url: url.to_owned(),
-        source: Arc::new(source.without_url()),
+    let (url, source) = (url.to_owned(), Arc::new(source.without_url()));
+    if demands_certificate(&*source) {
+        return ArtifactError::ClientCertificate { url, source };
     }
+    ArtifactError::Download { url, source }
 }
 
 #[cfg(test)]

@@ -20,10 +20,12 @@
 mod allow_list;
 mod artifact;
 mod cache;
+mod certificates;
 mod cosign;
 mod credentials;
 mod error;
 mod fetcher;
+mod figures;
 mod file;
 mod gate;
 mod glob;
@@ -36,6 +38,7 @@ mod memory;
 mod oci;
 mod options;
 mod policy;
+mod proof;
 mod reference;
 mod remote;
 mod retry;
@@ -49,10 +52,14 @@ mod verify;
 pub use allow_list::{AllowList, AllowListError};
 pub use artifact::{Artifact, Origin};
 pub use cache::{CachedFile, CachedFiles};
+pub use certificates::{
+    CertificateError, Certificates, MAX_CERTIFICATE_BYTES, MAX_CERTIFICATE_FILES,
+};
 pub use cosign::{CosignError, MAX_PAYLOAD_BYTES, verify_cosign};
 pub use credentials::{Credentials, CredentialsError, DockerConfig, PullSecret};
 pub use error::{ArtifactError, ErrorKind};
-pub use fetcher::{Fetcher, MAX_FILES_AT_ONCE, REFRESH_WAIT, STALE_FOR};
+pub use fetcher::{Fetcher, MAX_FILES_AT_ONCE, REFRESH_WAIT, STALE_FOR, Signatures};
+pub use figures::FetchFigures;
 pub use file::FILE_TIMEOUT;
 pub use gate::{MAX_AT_ONCE, MAX_AT_ONCE_PER_HOST};
 pub use glob::{Glob, GlobError};
@@ -61,9 +68,13 @@ pub use key::{KeyError, PrivateKey, PublicKey};
 pub use key_set::{KeyFileError, KeySet, MAX_KEY_FILE_BYTES, MAX_KEY_FILES};
 pub use location::{HttpLocation, Location, LocationError};
 pub use memory::MAX_KNOWN_URLS;
-pub use oci::{MAX_MANIFEST, PUSH_TIMEOUT, Pushed, Pusher};
+pub use oci::{
+    Blob, Challenge, CosignLayer, CosignSignature, MAX_MANIFEST, MAX_SIGNATURES, Manifest,
+    ManifestError, PUSH_TIMEOUT, Pushed, Pusher, cosign_layers, cosign_referrers,
+};
 pub use options::{DEFAULT_FRESH_FOR, FetchOptions};
 pub use policy::{ModulePolicy, PolicyError, PolicyOptions};
+pub use proof::{Proof, ProofError, prove};
 pub use reference::{OciLocation, ReferenceError, Tag};
 pub use retry::DEFAULT_TRIES;
 pub use schematic::{

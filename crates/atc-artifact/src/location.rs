@@ -65,6 +65,12 @@ pub enum LocationError {
         #[source]
         source: url::ParseError,
     },
+    /// It begins as a URL does, and goes on otherwise.
+    #[error("'{location}' is not a URL: its scheme ends with '://'")]
+    Slashes {
+        /// The whole text, without what gives access.
+        location: String,
+    },
     /// It begins with `oci://` and names no artifact.
     #[error("'{location}' names no artifact in a registry")]
     Reference {
@@ -102,8 +108,13 @@ impl FromStr for Location {
         if text.is_empty() {
             return Err(LocationError::Empty);
         }
+        let bare = bare(text);
+        let text = bare.as_str();
         let Some((scheme, rest)) = split_scheme(text) else {
-            return Ok(Self::File(PathBuf::from(text)));
+            return match lacks_slashes(text) {
+                Some(location) => Err(LocationError::Slashes { location }),
+                None => Ok(Self::File(PathBuf::from(text))),
+            };
         };
         match scheme.to_ascii_lowercase().as_str() {
             "file" | "oci" if rest.is_empty() => Err(LocationError::Empty),
@@ -236,6 +247,32 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
         .is_some_and(|first| first.is_ascii_alphabetic())
         && letters.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
     well_formed.then_some((scheme, rest))
+}
+
+/// The text as a URL is read: spaces and control characters in front, tabs and line breaks anywhere are no part of it. A path
+/// stays as it is.
+fn bare(text: &str) -> String {
+    let inner = |letter: &char| !matches!(letter, '\t' | '\n' | '\r');
+    let bare: String = text.chars().filter(inner).collect();
+    let bare = bare.trim_start_matches(|letter| letter <= ' ');
+    if split_scheme(bare).is_some() || lacks_slashes(bare).is_some() {
+        bare.to_owned()
+    } else {
+        text.to_owned()
+    }
+}
+
+/// What begins as `https:` and goes on without two slashes, which no path is meant to: without what may be a password.
+fn lacks_slashes(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once(':')?;
+    let known = ["http", "https", "ftp", "ws", "wss"];
+    if !known.iter().any(|known| scheme.eq_ignore_ascii_case(known)) || rest.starts_with("//") {
+        return None;
+    }
+    Some(match rest.rsplit_once('@') {
+        Some((_, rest)) => format!("{scheme}:***@{rest}"),
+        None => text.to_owned(),
+    })
 }
 
 /// The path of a `file://` URL. What follows the slashes is the path, as releases record it: `file:///tmp/a.wasm`,

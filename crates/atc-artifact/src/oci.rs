@@ -19,11 +19,16 @@ mod pull;
 mod push;
 mod scheme;
 mod session;
+mod signatures;
 mod token;
 
-pub(crate) use manifest::Blob;
+pub use challenge::Challenge;
+pub use manifest::{Blob, Manifest, ManifestError};
 pub(crate) use pull::{Pulled, check_blob};
 pub use push::{PUSH_TIMEOUT, Pushed, Pusher};
+pub use signatures::{
+    CosignLayer, CosignSignature, MAX_SIGNATURES, cosign_layers, cosign_referrers,
+};
 
 use scheme::Schemes;
 use token::Tokens;

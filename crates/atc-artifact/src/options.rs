@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::certificates::Certificates;
 use crate::credentials::Credentials;
 use crate::http::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_STALL_TIMEOUT, DEFAULT_TIMEOUT, Limits};
 use crate::retry::DEFAULT_TRIES;
@@ -35,6 +36,8 @@ pub struct FetchOptions {
     pub tries: u32,
     /// Who proves to registries who we are; default nobody.
     pub credentials: Credentials,
+    /// Where client certificates and CAs for single hosts lie; default nowhere.
+    pub certificates: Certificates,
     /// How long an answer counts as current; default [`DEFAULT_FRESH_FOR`].
     pub fresh_for: Duration,
 }
@@ -50,6 +53,7 @@ impl Default for FetchOptions {
             timeout: DEFAULT_TIMEOUT,
             tries: DEFAULT_TRIES,
             credentials: Credentials::default(),
+            certificates: Certificates::default(),
             fresh_for: DEFAULT_FRESH_FOR,
         }
     }

@@ -1,4 +1,4 @@
-//! Which modules may run at all: those from allowed locations, signed with known keys.
+//! Which modules may run at all: those from allowed locations, signed with known keys, themselves or as artifacts.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use crate::allow_list::AllowList;
 use crate::artifact::Artifact;
+use crate::fetcher::Fetcher;
+use crate::figures::Counter;
 use crate::key_set::{KeyFileError, KeyFiles, KeySet};
 use crate::location::Location;
 use crate::memory::lock;
+use crate::proof::{ProofError, prove_by_artifact};
 use crate::signature::{SignatureError, verify};
 
 /// How many verdicts on modules are remembered: 4,096 of some 200 bytes each. Then all are forgotten.
@@ -35,6 +38,7 @@ pub struct PolicyOptions {
 pub struct ModulePolicy {
     allow: Option<AllowList>,
     keys: Option<Arc<Keys>>,
+    refusals: Arc<Counter>,
 }
 
 /// Why a module may not run.
@@ -57,7 +61,7 @@ pub enum PolicyError {
     NotProven {
         /// Why.
         #[source]
-        source: SignatureError,
+        source: Box<ProofError>,
     },
     /// The check was ended because the process is stopping.
     #[error("the check of its signature was ended")]
@@ -85,27 +89,66 @@ impl ModulePolicy {
             Some(path) => Some(Arc::new(Keys::new(path)?)),
             None => None,
         };
-        Ok(Self { allow, keys })
+        Ok(Self {
+            allow,
+            keys,
+            refusals: Arc::default(),
+        })
+    }
+
+    /// How many modules were refused so far, for where they come from or for want of a signature.
+    pub fn refusals(&self) -> u64 {
+        self.refusals.get()
     }
 
     /// Whether a module may come from there: to be asked before it is fetched.
     pub fn admit(&self, location: &Location) -> Result<(), PolicyError> {
         match &self.allow {
-            Some(list) if !list.allows(location) => Err(PolicyError::NotAllowed),
+            Some(list) if !list.allows(location) => {
+                self.refusals.one_more();
+                Err(PolicyError::NotAllowed)
+            }
             _ => Ok(()),
         }
     }
 
-    /// Whether these bytes may run: to be asked at every load, wherever they come from.
-    pub async fn prove(&self, artifact: &Artifact) -> Result<(), PolicyError> {
+    /// Whether these bytes may run: to be asked at every load, wherever they come from. A module whose own signature proves
+    /// nothing, and that `fetcher` has from a registry, may be proven by a cosign signature of its artifact.
+    pub async fn prove(
+        &self,
+        fetcher: &Fetcher,
+        location: &Location,
+        artifact: &Artifact,
+    ) -> Result<(), PolicyError> {
         let Some(keys) = self.keys.clone() else {
             return Ok(());
         };
-        let artifact = artifact.clone();
+        let proven = Self::prove_by(keys, fetcher, location, artifact).await;
+        if proven.is_err() {
+            self.refusals.one_more();
+        }
+        proven
+    }
+
+    async fn prove_by(
+        keys: Arc<Keys>,
+        fetcher: &Fetcher,
+        location: &Location,
+        artifact: &Artifact,
+    ) -> Result<(), PolicyError> {
+        let module = artifact.clone();
         // Files are read, and hashing takes some milliseconds a megabyte.
-        tokio::task::spawn_blocking(move || keys.prove(&artifact))
+        let (known, verdict) = tokio::task::spawn_blocking(move || keys.look(&module))
             .await
-            .unwrap_or(Err(PolicyError::Ended))
+            .unwrap_or(Err(PolicyError::Ended))?;
+        let Err(own) = verdict else { return Ok(()) };
+        prove_by_artifact(fetcher, location, artifact, &known.keys, own)
+            .await
+            .map_err(|source| PolicyError::NotProven {
+                source: Box::new(source),
+            })?;
+        known.remember(&artifact.sha256, Ok(()));
+        Ok(())
     }
 
     /// Whether a module that was proven before is so by the keys of now, told by its SHA-256. Not if that has been
@@ -131,9 +174,12 @@ struct Keys {
 #[derive(Debug)]
 struct Known {
     files: [u8; 32],
-    keys: KeySet,
-    verdicts: Mutex<HashMap<String, Result<(), SignatureError>>>,
+    keys: Arc<KeySet>,
+    verdicts: Mutex<HashMap<String, Verdict>>,
 }
+
+/// What the keys say of a module.
+type Verdict = Result<(), SignatureError>;
 
 impl Keys {
     fn new(path: PathBuf) -> Result<Self, KeyFileError> {
@@ -144,12 +190,13 @@ impl Keys {
         })
     }
 
-    fn prove(&self, artifact: &Artifact) -> Result<(), PolicyError> {
+    /// The keys of now, and what they say of a module.
+    fn look(&self, module: &Artifact) -> Result<(Arc<Known>, Verdict), PolicyError> {
         let known = self.current().map_err(|source| PolicyError::Keys {
             source: Arc::new(source),
         })?;
-        let verdict = known.verdict(artifact);
-        verdict.map_err(|source| PolicyError::NotProven { source })
+        let verdict = known.verdict(module);
+        Ok((known, verdict))
     }
 
     /// What is known, with the keys as they are in the files now.
@@ -170,7 +217,7 @@ impl Known {
     fn of(files: &KeyFiles) -> Result<Self, KeyFileError> {
         Ok(Self {
             files: files.digest(),
-            keys: KeySet::parse(files)?,
+            keys: Arc::new(KeySet::parse(files)?),
             verdicts: Mutex::default(),
         })
     }
@@ -179,17 +226,21 @@ impl Known {
         lock(&self.verdicts).get(sha256).is_some_and(Result::is_ok)
     }
 
-    fn verdict(&self, artifact: &Artifact) -> Result<(), SignatureError> {
+    fn verdict(&self, artifact: &Artifact) -> Verdict {
         if let Some(verdict) = lock(&self.verdicts).get(&artifact.sha256) {
             return verdict.clone();
         }
         let verdict = verify(&artifact.bytes, &self.keys).map(drop);
+        self.remember(&artifact.sha256, verdict.clone());
+        verdict
+    }
+
+    fn remember(&self, sha256: &str, verdict: Verdict) {
         let mut verdicts = lock(&self.verdicts);
         if verdicts.len() >= MAX_VERDICTS {
             verdicts.clear();
         }
-        verdicts.insert(artifact.sha256.clone(), verdict.clone());
-        verdict
+        verdicts.insert(sha256.to_owned(), verdict);
     }
 }
 

@@ -8,9 +8,11 @@
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use crate::artifact::{Content, Digests};
+use crate::figures::Counter;
 use crate::http::Validators;
 use crate::verify::sha256_hex;
 
@@ -36,6 +38,10 @@ pub(crate) struct Store {
     content: PathBuf,
     urls: PathBuf,
     max_bytes: u64,
+    /// Contents that were removed to make room.
+    evictions: Counter,
+    /// Bytes of contents, as they were last seen.
+    bytes: AtomicU64,
 }
 
 /// What the store remembers of a URL.
@@ -53,12 +59,27 @@ impl Store {
             content: dir.join(CONTENT),
             urls: root.join("urls"),
             max_bytes,
+            evictions: Counter::default(),
+            bytes: AtomicU64::default(),
         };
         fs::create_dir_all(dir)?;
         for folder in [&root, &store.content, &store.urls] {
             private_folder(folder)?;
         }
+        let there = files(&store.content)?;
+        let bytes = there.iter().map(|file| file.size).sum();
+        store.bytes.store(bytes, Ordering::Relaxed);
         Ok(store)
+    }
+
+    /// How many contents were removed to make room.
+    pub(crate) fn evictions(&self) -> u64 {
+        self.evictions.get()
+    }
+
+    /// Bytes of contents when this process looked last.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// What a URL gave last, if that is known.
@@ -137,8 +158,10 @@ impl Store {
                 break;
             }
             remove(&file.path);
+            self.evictions.one_more();
             total = total.saturating_sub(file.size);
         }
+        self.bytes.store(total, Ordering::Relaxed);
         let urls = files(&self.urls)?;
         for file in urls
             .iter()

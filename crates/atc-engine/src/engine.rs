@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atc_api::Account;
-use atc_artifact::{Credentials, FetchOptions, Fetcher, ModulePolicy};
+use atc_artifact::{Certificates, Credentials, FetchOptions, Fetcher, ModulePolicy};
 use atc_flight::{Compiler, Runtime, RuntimeOptions};
 use atc_release::cluster::Cluster;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -21,6 +21,8 @@ pub struct EngineOptions {
     pub cache_dir: Option<PathBuf>,
     /// Who proves to registries of modules who we are; default nobody.
     pub credentials: Credentials,
+    /// Where client certificates and CAs for single registries lie; default nowhere.
+    pub certificates: Certificates,
     /// Whether modules are compiled for many runs (the default) or for one.
     pub compiler: Compiler,
     /// Which modules may run. Default: all.
@@ -44,6 +46,7 @@ impl Default for EngineOptions {
         Self {
             cache_dir: None,
             credentials: Credentials::default(),
+            certificates: Certificates::default(),
             compiler: Compiler::default(),
             policy: ModulePolicy::default(),
             evaluations: 64,
@@ -95,6 +98,7 @@ impl Engine {
         let fetcher = Fetcher::new(FetchOptions {
             cache_dir: options.cache_dir.clone(),
             credentials: options.credentials.clone(),
+            certificates: options.certificates.clone(),
             ..FetchOptions::default()
         });
         let slots = Semaphore::new(options.evaluations.max(1));

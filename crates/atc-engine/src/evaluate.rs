@@ -87,7 +87,9 @@ impl Engine {
             source: Box::new(source),
         };
         policy.admit(location).map_err(refused)?;
-        let fetched = if fresh {
+        let pinned = checksum.is_some_and(|sum| !sum.trim().is_empty())
+            || location.inferred_checksum().is_some();
+        let fetched = if fresh && !pinned {
             self.fetcher().fetch_fresh(location, checksum).await
         } else {
             self.fetcher().fetch(location, checksum).await
@@ -96,7 +98,8 @@ impl Engine {
             url: location.to_string(),
             source: Box::new(source),
         })?;
-        policy.prove(&artifact).await.map_err(refused)?;
+        let proven = policy.prove(self.fetcher(), location, &artifact).await;
+        proven.map_err(refused)?;
         let mut digest = ModuleDigest::default();
         // The fetcher has hashed these very bytes; only a digest that cannot be read is worth doing so again.
         let module = match hex::decode_to_slice(&artifact.sha256, &mut digest) {

@@ -12,6 +12,7 @@ mod inspect;
 use std::hash::{Hash as _, Hasher};
 use std::io::{Read as _, Write as _};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest as _, Sha256};
 use wasmtime::{Engine, Module};
@@ -36,6 +37,9 @@ const DOMAIN: &str = "atc-flight 2026-11 compiled module, form 1";
 pub(crate) struct DiskCache {
     folder: Folder,
     max_bytes: u64,
+    evictions: AtomicU64,
+    /// Bytes of files, as they were last seen.
+    bytes: AtomicU64,
     /// What the code is for: engine version, settings, processor.
     compatibility: [u8; 32],
 }
@@ -48,8 +52,10 @@ impl DiskCache {
     pub(crate) fn open(dir: &Path, max_bytes: u64, engine: &Engine) -> Option<Self> {
         match Folder::open(dir, FOLDER) {
             Ok(folder) => Some(Self {
+                bytes: AtomicU64::new(folder.bytes()),
                 folder,
                 max_bytes,
+                evictions: AtomicU64::default(),
                 compatibility: compatibility(engine),
             }),
             Err(error) => {
@@ -58,6 +64,16 @@ impl DiskCache {
                 None
             }
         }
+    }
+
+    /// Files that were removed to make room.
+    pub(crate) fn evictions(&self) -> u64 {
+        self.evictions.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of files when this process looked last.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     fn key(&self, digest: ModuleDigest) -> Key {
@@ -116,7 +132,10 @@ impl DiskCache {
                 hasher.update(code);
                 Ok(())
             })?;
-            self.folder.make_room(bytes, self.max_bytes)?;
+            let room = self.folder.make_room(bytes, self.max_bytes)?;
+            self.evictions.fetch_add(room.evictions, Ordering::Relaxed);
+            let bytes = room.bytes.saturating_add(bytes);
+            self.bytes.store(bytes, Ordering::Relaxed);
             self.folder.write(&key.0, |file| {
                 file.write_all(MAGIC)?;
                 file.write_all(&hash)?;

@@ -8,6 +8,7 @@ use wasmtime::{InstancePre, Module as Code};
 use crate::cache;
 use crate::engine;
 use crate::error::FlightError;
+use crate::figures::count;
 use crate::heap;
 use crate::host::Guest;
 use crate::module::Linked;
@@ -31,6 +32,7 @@ pub(crate) async fn module(
     let loader = (runtime.clone(), wasm.clone());
     if let Some(module) = blocking(runtime, move || from_disk(&loader.0, digest, &loader.1)).await?
     {
+        count(&runtime.0.counters.disk_hits);
         return Ok(module);
     }
     let permit = runtime
@@ -48,6 +50,11 @@ pub(crate) async fn module(
     })
     .await;
     drop(permit);
+    let counters = &runtime.0.counters;
+    count(match &module {
+        Ok(_) => &counters.compiles,
+        Err(_) => &counters.failures,
+    });
     module
 }
 

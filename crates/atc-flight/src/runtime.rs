@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use wasmtime_wasi::{I32Exit, p1};
 use crate::cache::DiskCache;
 use crate::duration::GoDuration;
 use crate::error::FlightError;
+use crate::figures::{Counters, RuntimeFigures, count};
 use crate::host::{self, Guest, NoCluster};
 use crate::limits::{Bounds, Limiter};
 use crate::loaded::{Loaded, Loading};
@@ -92,6 +94,7 @@ pub(crate) struct Inner {
     pub(crate) disk: Option<DiskCache>,
     pub(crate) compiling: Semaphore,
     pub(crate) options: RuntimeOptions,
+    pub(crate) counters: Counters,
     loaded: Loaded,
     threads: Threads,
 }
@@ -144,6 +147,7 @@ impl Runtime {
             disk,
             compiling,
             options,
+            counters: Counters::default(),
             loaded,
             threads,
         })))
@@ -169,7 +173,10 @@ impl Runtime {
         wasm: &Bytes,
     ) -> Result<Module, FlightError> {
         let mut waiting = match self.0.loaded.get(digest) {
-            Loading::Ready(linked) => return Ok(Module::new(self.clone(), linked)),
+            Loading::Ready(linked) => {
+                count(&self.0.counters.memory_hits);
+                return Ok(Module::new(self.clone(), linked));
+            }
             Loading::Underway(waiting) => waiting,
             Loading::Yours(job, waiting) => {
                 let (runtime, wasm) = (self.clone(), wasm.clone());
@@ -194,6 +201,20 @@ impl Runtime {
         let linked =
             done.unwrap_or_else(|| Err(FlightError::internal("the compile ended early")))?;
         Ok(Module::new(self.clone(), linked))
+    }
+
+    /// What it has done so far.
+    pub fn figures(&self) -> RuntimeFigures {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (counters, disk) = (&self.0.counters, self.0.disk.as_ref());
+        RuntimeFigures {
+            memory_hits: get(&counters.memory_hits),
+            disk_hits: get(&counters.disk_hits),
+            compiles: get(&counters.compiles),
+            failures: get(&counters.failures),
+            evictions: disk.map_or(0, DiskCache::evictions),
+            disk_bytes: disk.map_or(0, DiskCache::bytes),
+        }
     }
 
     /// The module of this digest if it is in memory: then its bytes need not even be fetched.

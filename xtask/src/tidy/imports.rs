@@ -99,7 +99,7 @@ const ROOMS: &[Room] = &[
 const TWO_TLS: &[&str] = &["ring", "openssl-sys", "native-tls"];
 
 /// Packages of the workspace without a row above: tests may use everything.
-const FREE: &[&str] = &["atc-tests"];
+const FREE: &[&str] = &["atc-fuzz", "atc-tests"];
 
 /// External libraries and the only crates that may depend on them directly.
 const OWNERS: &[(&str, &[&str])] = &[
@@ -117,6 +117,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("ed25519-dalek", &["atc-artifact"]),
     ("mlua", &["atc-readiness"]),
     ("indicatif", &["yoke-cli"]),
+    ("prometheus-client", &["atc-controller"]),
     ("axum", &["atc-controller"]),
     ("axum-server", &["atc-controller"]),
     ("clap", &["atc-bin", "yoke-cli", "xtask"]),

@@ -1,11 +1,14 @@
-//! `yoke sign` and `yoke verify`: the signature that a module carries.
+//! `yoke sign` and `yoke verify`: the signature that a module carries, or that lies beside its artifact.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use atc_engine::artifact::{KeySet, MAX_KEY_FILE_BYTES, PrivateKey, SignatureError, sign, verify};
+use atc_engine::artifact::{
+    KeySet, MAX_KEY_FILE_BYTES, PrivateKey, Proof, SignatureError, prove, sign,
+};
 
 use crate::cli::{Sign, Verify, given};
 use crate::module;
@@ -35,13 +38,17 @@ pub(super) async fn run(args: &Sign) -> anyhow::Result<()> {
 
 /// Proves a module, wherever it lies.
 pub(super) async fn check(args: &Verify) -> anyhow::Result<()> {
-    let keys = KeySet::read(&args.key)?;
-    let (location, artifact) = module::fetch(&args.module).await?;
-    let proven = verify(&artifact.bytes, &keys);
-    let fingerprint = proven.with_context(|| format!("\"{location}\" is not proven"))?;
-    render::message(format!(
-        "\"{location}\" is signed by the key of fingerprint {fingerprint}"
-    ));
+    let keys = Arc::new(KeySet::read(&args.key)?);
+    let (fetcher, location) = (module::fetcher(), args.module.parse()?);
+    let artifact = fetcher.fetch(&location, None).await?;
+    let proven = prove(&fetcher, &location, &artifact, &keys).await;
+    let proof = proven.with_context(|| format!("\"{location}\" is not proven"))?;
+    render::message(match proof {
+        Proof::Module(key) => format!("\"{location}\" is signed by the key of fingerprint {key}"),
+        Proof::Artifact(key) => {
+            format!("the artifact of \"{location}\" is signed by the key of fingerprint {key}")
+        }
+    });
     Ok(())
 }
 

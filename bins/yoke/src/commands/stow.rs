@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use atc_engine::artifact::{
-    Credentials, FetchOptions, Fetcher, Location, OciLocation, Pushed, Pusher, Tag,
+    Certificates, Credentials, FetchOptions, Fetcher, Location, OciLocation, Pushed, Pusher, Tag,
 };
 use atc_engine::flight::{Compiler, Runtime, RuntimeOptions};
 use atc_engine::release::drift;
@@ -42,6 +42,7 @@ pub(super) async fn run(args: &Stow) -> anyhow::Result<()> {
     let sent = bar.clone();
     let pusher = Pusher::new(&FetchOptions {
         credentials: Credentials::User,
+        certificates: Certificates::User,
         ..FetchOptions::default()
     });
     let progress = Arc::new(move |bytes| sent.inc(bytes));

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 use atc_engine::api::{ResourceRef, names};
-use atc_engine::artifact::{Credentials, ModulePolicy, PolicyOptions};
+use atc_engine::artifact::{Certificates, Credentials, ModulePolicy, PolicyOptions};
 use atc_engine::flight::Compiler;
 use atc_engine::release::cluster::Cluster;
 use atc_engine::release::decorate::Decoration;
@@ -51,11 +51,9 @@ pub(super) async fn run(
     let options = EngineOptions {
         cache_dir: cache.map(Into::into),
         credentials: Credentials::User,
-        // What is not kept runs once.
-        compiler: match cache {
-            Some(_) => Compiler::Fast,
-            None => Compiler::Quick,
-        },
+        certificates: Certificates::User,
+        // Also of what is kept: faster code saves milliseconds a run, and would cost seconds the first time.
+        compiler: Compiler::Quick,
         policy: ModulePolicy::new(PolicyOptions {
             keys: given(args.verify.as_ref()).map(Into::into),
             ..PolicyOptions::default()

@@ -104,6 +104,12 @@ impl DockerConfig {
         Ok(self)
     }
 
+    /// Whether an entry has a credential for this repository of this registry (`HOST` or `HOST:PORT`).
+    pub fn knows(&self, registry: &str, repository: &str) -> bool {
+        self.find(registry, repository)
+            .is_ok_and(|found| found.is_some())
+    }
+
     /// The credential of the entry that fits best: the longest path wins, then a name over a pattern.
     ///
     /// As the kubelet has it, an entry may go on with a path (`host/team`), which must be that of the repository or

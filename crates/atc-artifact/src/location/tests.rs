@@ -43,6 +43,12 @@ fn what_is_no_location_says_why() {
             "unknown scheme 'ftp' in 'ftp://127.0.0.1/m.wasm'",
         ),
         ("s3://bucket/m.wasm", "unknown scheme 's3'"),
+        (
+            "https:/h/m.wasm",
+            "'https:/h/m.wasm' is not a URL: its scheme ends with '://'",
+        ),
+        ("http:h", "ends with '://'"),
+        (" HTTPS:\\\\joe:secret@h", "'HTTPS:***@h' is not a URL"),
         ("http://", "'http://' is not a URL"),
         ("http://h:99999/m", "'http://h:99999/m' is not a URL"),
         ("https://[::1/m", "is not a URL"),
@@ -85,6 +91,24 @@ fn what_gives_access_is_never_shown() {
         let error = text.parse::<Location>().unwrap_err();
         assert!(!format!("{error} {error:?}").contains("ret"), "{error:?}");
     }
+}
+
+/// A URL parser overlooks spaces in front and line breaks within: so such a text is a URL here, too, and no path whose error
+/// would show the password.
+#[test]
+fn what_a_url_parser_overlooks_hides_no_password() {
+    for text in [
+        " https://joe:secret@h/m.wasm",
+        "\0\u{7}https://joe:secret@h/m.wasm",
+        "ht\ntps://joe:secret@h/m.wasm",
+        "https:/\t/joe:sec\nret@h/m.wasm\n",
+    ] {
+        let location = parse(text);
+        assert!(matches!(location, Location::Http(_)), "{text:?}");
+        assert_eq!(location.to_string(), "https://***@h/m.wasm", "{text:?}");
+    }
+    let odd = " a file\tof mine.wasm";
+    assert_eq!(parse(odd), Location::File(odd.into()));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
 /// One way to prove who we are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Challenge {
+pub enum Challenge {
     /// User and password with each request.
     Basic,
     /// A token from a service.
@@ -23,8 +23,15 @@ pub(super) fn read(headers: &HeaderMap) -> Vec<Challenge> {
     let values = headers.get_all(WWW_AUTHENTICATE).iter();
     values
         .filter_map(|value| value.to_str().ok())
-        .flat_map(parse)
+        .flat_map(Challenge::parse)
         .collect()
+}
+
+impl Challenge {
+    /// All challenges of one header that are understood, in their order. The others are left out.
+    pub fn parse(header: &str) -> Vec<Self> {
+        parse(header)
+    }
 }
 
 /// A header holds challenges after one another, and each its parameters, all divided by commas.

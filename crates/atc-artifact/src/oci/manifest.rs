@@ -36,8 +36,8 @@ const MAX_ENTRIES: usize = 8;
 pub(super) const CONFIG_CONTENT: &str = r#"{"architecture":"","created":"0001-01-01T00:00:00Z","os":"","rootfs":{"type":"layers","diff_ids":null},"config":{}}"#;
 
 /// A manifest as far as it matters.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Manifest {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Manifest {
     /// Of a module: its layer.
     Module(Blob),
     /// An index: digests of manifests that may be a module's, the best first.
@@ -46,10 +46,24 @@ pub(super) enum Manifest {
 
 /// Something by digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Blob {
+pub struct Blob {
     /// `sha256:…`, in lower case.
-    pub(crate) digest: String,
-    pub(crate) size: u64,
+    pub digest: String,
+    /// Its size in bytes, as the manifest has it.
+    pub size: u64,
+}
+
+/// Why something is no manifest that can be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct ManifestError {
+    why: String,
+}
+
+impl From<String> for ManifestError {
+    fn from(why: String) -> Self {
+        Self { why }
+    }
 }
 
 #[derive(Deserialize)]
@@ -81,8 +95,15 @@ struct Platform {
     os: String,
 }
 
-/// Reads a manifest or an index. The error says what is wrong with it.
-pub(super) fn read(content_type: &str, bytes: &[u8]) -> Result<Manifest, String> {
+impl Manifest {
+    /// Reads a manifest or an index, as it came with this content type.
+    pub fn parse(content_type: &str, bytes: &[u8]) -> Result<Self, ManifestError> {
+        Ok(read(content_type, bytes)?)
+    }
+}
+
+/// The error says what is wrong with it.
+fn read(content_type: &str, bytes: &[u8]) -> Result<Manifest, String> {
     let document: Document = serde_json::from_slice(bytes)
         .map_err(|error| format!("its manifest is not of the right form ({error})"))?;
     if document.schema_version.is_some_and(|version| version != 2) {

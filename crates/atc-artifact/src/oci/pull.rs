@@ -4,7 +4,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, StatusCode};
 use tokio::time::Instant;
 
-use super::manifest::{self, Blob, Manifest};
+use super::manifest::{self, Blob, Manifest, ManifestError};
 use super::session::{Ask, Session};
 use super::{MAX_MANIFEST, Registries, refusal, unusable};
 use crate::error::ArtifactError;
@@ -127,19 +127,19 @@ impl Session<'_> {
 
     /// The module's layer, through an index if there is one: its entries are tried one after the other.
     async fn layer_of(&self, at: &OciLocation, document: &Document) -> Result<Blob, ArtifactError> {
-        let read = |document: &Document| manifest::read(&document.kind, &document.bytes);
-        let entries = match read(document).map_err(|reason| unusable(at, &reason))? {
+        let read = |document: &Document| Manifest::parse(&document.kind, &document.bytes);
+        let entries = match read(document).map_err(|error| unusable(at, &error.to_string()))? {
             Manifest::Module(layer) => return Ok(layer),
             Manifest::Index(entries) => entries,
         };
-        let mut reason = String::new();
+        let mut reason = ManifestError::from(String::new());
         for entry in entries {
             let inner = self
                 .manifest(at, &entry.digest, Some(&entry.digest))
                 .await?;
             match read(&inner) {
                 Ok(Manifest::Module(layer)) => return Ok(layer),
-                Ok(Manifest::Index(_)) => "it is an index in an index".clone_into(&mut reason),
+                Ok(Manifest::Index(_)) => reason = "it is an index in an index".to_owned().into(),
                 Err(why) => reason = why,
             }
         }
@@ -149,7 +149,11 @@ impl Session<'_> {
         ))
     }
 
-    async fn blob(&self, at: &OciLocation, layer: &Blob) -> Result<Vec<u8>, ArtifactError> {
+    pub(super) async fn blob(
+        &self,
+        at: &OciLocation,
+        layer: &Blob,
+    ) -> Result<Vec<u8>, ArtifactError> {
         self.retry(|| async {
             let ask = Ask::new(
                 Method::GET,
@@ -168,14 +172,17 @@ impl Session<'_> {
     }
 }
 
-fn manifest_ask(method: Method, url: url::Url) -> Ask {
+pub(super) fn manifest_ask(method: Method, url: url::Url) -> Ask {
     let mut ask = Ask::new(method, url);
     ask.headers
         .insert(ACCEPT, HeaderValue::from_static(manifest::ACCEPT));
     ask
 }
 
-async fn successful(at: &OciLocation, answer: Answer) -> Result<Answer, crate::retry::Failure> {
+pub(super) async fn successful(
+    at: &OciLocation,
+    answer: Answer,
+) -> Result<Answer, crate::retry::Failure> {
     // A part was not asked for, so it is as wrong as an error.
     if answer.response.status() == StatusCode::OK {
         Ok(answer)

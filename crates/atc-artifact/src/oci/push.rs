@@ -46,7 +46,7 @@ impl Pusher {
             total: PUSH_TIMEOUT,
             ..options.limits()
         };
-        let http = Arc::new(Http::new(limits));
+        let http = Arc::new(Http::new(limits, options.certificates.clone()));
         Self(Registries::new(http, options.credentials.clone()))
     }
 

@@ -21,6 +21,7 @@ mod faults;
 mod pushes;
 mod registry;
 mod schemes;
+mod signatures;
 
 use registry::{Auth, Registry, Reply, digest, reply};
 
@@ -160,7 +161,7 @@ async fn other_shapes_of_artifacts_are_pulled_r125() {
 }
 
 #[tokio::test]
-async fn unchanged_tags_are_asked_for_and_not_downloaded_again() {
+async fn unchanged_tags_are_asked_for_and_not_downloaded_again_w22() {
     let (registry, dir) = (Registry::start().await, tempfile::tempdir().unwrap());
     let (sum, _) = registry.put("app:v1", &gzip(MODULE));
     let url = registry.oci("app:v1");
@@ -181,6 +182,12 @@ async fn unchanged_tags_are_asked_for_and_not_downloaded_again() {
     assert_eq!(registry.calls("GET", "/blobs/").len(), 1);
     assert_eq!(registry.calls("GET", "/manifests/").len(), 1);
     assert_eq!(registry.calls("HEAD", "/manifests/").len(), 6);
+    let figures = first.figures();
+    assert_eq!(
+        (figures.downloads, figures.unchanged, figures.failures),
+        (1, 3, 0)
+    );
+    assert!(figures.disk_bytes >= MODULE.len() as u64);
 
     registry.fault(
         "HEAD",

@@ -70,7 +70,7 @@ fn a_url_is_not_written_down() {
 }
 
 #[test]
-fn torn_and_changed_contents_are_misses_and_go() {
+fn torn_and_changed_contents_are_misses_and_go_w22() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     for damage in [&b""[..], &[1; 9], &[2; 10], &[1; 2000]] {
@@ -113,7 +113,7 @@ fn entries_that_make_no_sense_are_misses() {
 }
 
 #[test]
-fn the_least_recently_used_goes_first_and_the_newest_stays() {
+fn the_least_recently_used_goes_first_and_the_newest_stays_w22() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     for byte in 1..=3 {
@@ -130,6 +130,8 @@ fn the_least_recently_used_goes_first_and_the_newest_stays() {
         .map(|byte| store.content.join(sha(byte, 300)).exists())
         .collect();
     assert_eq!(there, [true, false, true, true]);
+    assert_eq!((store.evictions(), store.bytes()), (1, 900));
+    assert_eq!(open(dir.path()).bytes(), 900, "also for the next process");
     store
         .put("u", &content(5, 1000), &Validators::default())
         .unwrap();

@@ -108,17 +108,26 @@ impl Folder {
     }
 
     /// Removes what was least recently used until `bytes` more fit into `max`, and what died writers left.
-    pub(super) fn make_room(&self, bytes: u64, max: u64) -> io::Result<()> {
+    pub(super) fn make_room(&self, bytes: u64, max: u64) -> io::Result<Room> {
         let files = self.files()?;
         let mut total: u64 = files.iter().map(|file| file.size).sum();
+        let mut evictions = 0;
         for file in files {
             if total.saturating_add(bytes) <= max {
                 break;
             }
             remove(&self.0, file.name.as_c_str());
+            evictions += 1;
             total = total.saturating_sub(file.size);
         }
-        Ok(())
+        let bytes = total;
+        Ok(Room { evictions, bytes })
+    }
+
+    /// Bytes of all files; none where they cannot be listed.
+    pub(super) fn bytes(&self) -> u64 {
+        let files = self.files().unwrap_or_default();
+        files.iter().map(|file| file.size).sum()
     }
 
     /// All files, the least recently used first. What died writers left is removed on the way.
@@ -153,6 +162,14 @@ impl Folder {
         files.sort_unstable();
         Ok(files)
     }
+}
+
+/// What was done to make room.
+pub(super) struct Room {
+    /// Files that were removed.
+    pub(super) evictions: u64,
+    /// Bytes that are left.
+    pub(super) bytes: u64,
 }
 
 /// A file of the folder. They sort by when they were used.

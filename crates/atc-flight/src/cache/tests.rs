@@ -98,7 +98,7 @@ async fn other_settings_are_other_files() {
 
 /// Whatever is done to a file, the module is compiled again and the file replaced.
 #[tokio::test]
-async fn a_file_in_doubt_is_compiled_again() {
+async fn a_file_in_doubt_is_compiled_again_w22() {
     type Harm = fn(&std::path::Path);
     let harms: [(&str, Harm); 10] = [
         ("a bit of the magic", |file| flip(file, 0)),
@@ -212,7 +212,7 @@ async fn a_folder_that_is_not_ours_alone() {
 
 /// The least recently used go first, by use and not by age; never more than the bound.
 #[tokio::test]
-async fn the_folder_is_bounded() {
+async fn the_folder_is_bounded_w22() {
     let shared = Shared::new();
     assert!(!shared.run(0).await);
     let one = fs::metadata(shared.files().remove(0)).unwrap().len();

@@ -118,6 +118,10 @@ async fn one_compile_however_many_ask() {
         images.insert(module.await.unwrap().unwrap().image());
     }
     assert_eq!(images.len(), 1);
+    let figures = runtime.figures();
+    assert_eq!((figures.compiles, figures.failures), (1, 0));
+    runtime.module(&wasm).await.unwrap();
+    assert_eq!(runtime.figures().memory_hits, figures.memory_hits + 1);
 }
 
 /// Whoever asked first and went away does not leave the others waiting.

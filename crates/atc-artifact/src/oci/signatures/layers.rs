@@ -1,0 +1,89 @@
+//! Manifests that cosign writes: where the signatures of an artifact stand in them. Nothing here is proven; whoever has the
+//! keys does that with what the layers hold.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::super::manifest::{Blob, ManifestError};
+use crate::reference::parse_digest;
+
+/// Signatures of one artifact that are looked at: 32. Each costs a request; most artifacts have one.
+pub const MAX_SIGNATURES: usize = 32;
+
+/// The layer of a signature.
+pub(in crate::oci) const SIMPLE_SIGNING: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
+/// The manifest of signatures, as an index of referrers calls it.
+pub(in crate::oci) const SIGNATURES: &str = "application/vnd.dev.cosign.artifact.sig.v1+json";
+/// The annotation that holds a signature in base64.
+pub(in crate::oci) const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
+
+/// A signature, and where the text is that it signs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CosignLayer {
+    /// The text.
+    pub payload: Blob,
+    /// Its signature, in base64.
+    pub signature: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Descriptor {
+    #[serde(default)]
+    media_type: String,
+    digest: String,
+    size: u64,
+    artifact_type: Option<String>,
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+/// The signatures in a manifest that cosign wrote, in their order, [`MAX_SIGNATURES`] at most. Other layers are left out.
+pub fn cosign_layers(manifest: &[u8]) -> Result<Vec<CosignLayer>, ManifestError> {
+    #[derive(Deserialize)]
+    struct Manifest {
+        layers: Option<Vec<Descriptor>>,
+    }
+    let manifest: Manifest = read(manifest, "manifest")?;
+    let layers = manifest.layers.unwrap_or_default().into_iter();
+    let layers = layers.filter(|layer| layer.media_type == SIMPLE_SIGNING);
+    let signed = layers.filter_map(|mut layer| {
+        Some(CosignLayer {
+            signature: layer.annotations.as_mut()?.remove(SIGNATURE)?,
+            payload: layer.blob()?,
+        })
+    });
+    Ok(signed.take(MAX_SIGNATURES).collect())
+}
+
+/// The manifests of signatures in an index of what refers to an artifact, [`MAX_SIGNATURES`] at most.
+pub fn cosign_referrers(index: &[u8]) -> Result<Vec<Blob>, ManifestError> {
+    #[derive(Deserialize)]
+    struct Index {
+        manifests: Option<Vec<Descriptor>>,
+    }
+    let index: Index = read(index, "index of referrers")?;
+    let entries = index.manifests.unwrap_or_default().into_iter();
+    let signatures = entries.filter(|entry| entry.artifact_type.as_deref() == Some(SIGNATURES));
+    let blobs = signatures.filter_map(|entry| entry.blob());
+    Ok(blobs.take(MAX_SIGNATURES).collect())
+}
+
+fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> Result<T, ManifestError> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        format!("the {what} of its signatures is not of the right form ({error})").into()
+    })
+}
+
+impl Descriptor {
+    /// Nothing if its digest is none.
+    fn blob(&self) -> Option<Blob> {
+        Some(Blob {
+            digest: parse_digest(&self.digest)?,
+            size: self.size,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+module pathmatch
+
+go 1.26

@@ -1,0 +1,4 @@
+//! `public_key` under cargo-fuzz.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| atc_fuzz::public_key(data));
