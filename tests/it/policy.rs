@@ -11,7 +11,7 @@ use crate::solo::Solo;
 use crate::world::{AIRWAYS, HOOKS, LIMIT, World, module, text};
 
 /// Keys made for tests.
-fn key(name: &str) -> PathBuf {
+pub(crate) fn key(name: &str) -> PathBuf {
     let folder = "../crates/atc-artifact/src/signature/golden";
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join(folder)

@@ -1,6 +1,6 @@
 //! Modules in a real registry: what `stow` pushes, and whoever pulls it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use atc_tests::{
@@ -160,6 +160,7 @@ async fn a_registry_with_tls_and_passwords_is_used_by_who_may() {
     let options = RegistryOptions {
         tls: true,
         password: true,
+        ..RegistryOptions::default()
     };
     let Some(place) = Place::new(options).await else {
         return;
@@ -194,8 +195,8 @@ async fn a_registry_with_tls_and_passwords_is_used_by_who_may() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_pull_secret_is_followed_r129() {
     let options = RegistryOptions {
-        tls: false,
         password: true,
+        ..RegistryOptions::default()
     };
     let Some(place) = Place::new(options).await else {
         return;
@@ -269,4 +270,140 @@ async fn the_pull_secret_is_followed_r129() {
     api.post(secrets, &old).await.unwrap();
     becomes(true).await;
     api.delete(pull).await.unwrap();
+}
+
+/// Whoever shows no certificate is not listened to.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_demands_a_client_certificate_is_used_by_who_has_one() {
+    let options = RegistryOptions {
+        tls: true,
+        client_certificate: true,
+        ..RegistryOptions::default()
+    };
+    let Some(place) = Place::new(options).await else {
+        return;
+    };
+    let url = place.registry.oci("app:v1");
+    let trusting = place.yoke(None, true);
+    let error = place.takeoff(&trusting, &[], &url).await.unwrap_err();
+    assert!(
+        error.contains("demands a client certificate") && error.contains("certs.d"),
+        "{error}"
+    );
+
+    // As docker has them: a folder of the host's name.
+    let docker = place.folder.path().join("docker");
+    let own = docker.join("certs.d").join(place.registry.host());
+    std::fs::create_dir_all(&own).unwrap();
+    let put = |from: &Path, to: &str| std::fs::copy(from, own.join(to)).map(drop).unwrap();
+    put(&place.registry.client().join("server.crt"), "client.cert");
+    let yoke = || place.yoke(None, false).env("DOCKER_CONFIG", &docker);
+    let error = place.takeoff(&yoke(), &[], &url).await.unwrap_err();
+    assert!(
+        error.contains("there is no key") && error.contains("client.key"),
+        "{error}"
+    );
+    put(&place.registry.client().join("server.key"), "client.key");
+    let error = place.takeoff(&yoke(), &[], &url).await.unwrap_err();
+    assert!(
+        error.contains("certificate") && error.contains(&url),
+        "{error}"
+    );
+    put(place.registry.ca().unwrap(), "ca.crt");
+    place.stow(&yoke(), &[], "app:v1").await.unwrap();
+    place.takeoff(&yoke(), &[], &url).await.unwrap();
+    // A key of another certificate.
+    let other = place
+        .cluster
+        .plane()
+        .certificate("other-client", &["client"])
+        .unwrap();
+    put(&other.join("server.key"), "client.key");
+    let error = place.takeoff(&yoke(), &[], &url).await.unwrap_err();
+    assert!(error.contains("are no certificate and its key"), "{error}");
+    std::fs::remove_file(own.join("client.cert")).unwrap();
+    let error = place.takeoff(&yoke(), &[], &url).await.unwrap_err();
+    assert!(error.contains("there is no client certificate"), "{error}");
+
+    put(&place.registry.client().join("server.crt"), "client.cert");
+    put(&place.registry.client().join("server.key"), "client.key");
+    let solo = Solo::begin().await;
+    let certs = docker.join("certs.d");
+    let _atc = solo
+        .atc(&[("REGISTRY_CERTS_PATH", &certs.to_string_lossy())])
+        .await;
+    let airway = AirwayBuilder::new("Mutual", &url).build();
+    let api = &solo.world.cluster.api;
+    api.post(&format!("{AIRWAYS}?dryRun=All"), &airway)
+        .await
+        .unwrap();
+    std::fs::remove_file(own.join("client.key")).unwrap();
+    let refused = api
+        .post(&format!("{AIRWAYS}?dryRun=All"), &airway)
+        .await
+        .unwrap_err();
+    assert!(refused.to_string().contains("there is no key"), "{refused}");
+}
+
+/// Signatures beside artifacts, as cosign puts them there, in a real registry.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_artifact_that_is_signed_by_cosign_is_proven() {
+    let Some(place) = Place::new(RegistryOptions::default()).await else {
+        return;
+    };
+    let yoke = place.yoke(None, false);
+    let report = place.stow(&yoke, &[], "app:v1").await.unwrap();
+    let digest = report.lines().next().and_then(|line| line.split_once('@'));
+    let digest = digest.unwrap().1.trim_matches(['"', '\'']).to_owned();
+    let url = place.registry.oci("app:v1");
+    let key = crate::policy::key("p256.pub.pem");
+    let key = key.to_str().unwrap();
+    let verify = async |url: &str, key: &str| {
+        let ran = yoke.run(&["verify", "-key", key, url]).await.unwrap();
+        if ran.code == 0 {
+            Ok(ran.stderr)
+        } else {
+            Err(ran.stderr)
+        }
+    };
+    let error = verify(&url, key).await.unwrap_err();
+    assert!(
+        error.contains("unsigned") && error.contains("has no cosign signature"),
+        "{error}"
+    );
+    let error = place
+        .takeoff(&yoke, &["-verify", key], &url)
+        .await
+        .unwrap_err();
+    assert!(error.contains("has no cosign signature"), "{error}");
+
+    let solo = Solo::begin().await;
+    let _atc = solo.atc(&[("MODULE_VERIFICATION_KEYS_PATH", key)]).await;
+    let api = &solo.world.cluster.api;
+    let airway = AirwayBuilder::new("Cosigned", &url).build();
+    let review = format!("{AIRWAYS}?dryRun=All");
+    let refused = api.post(&review, &airway).await.unwrap_err().to_string();
+    assert!(refused.contains("has no cosign signature"), "{refused}");
+
+    let plane = place.cluster.plane();
+    crate::cosign::sign(plane, place.registry.host(), "app", &digest, "p256").await;
+    let said = verify(&url, key).await.unwrap();
+    assert!(
+        said.contains("the artifact of") && said.contains("is signed by the key"),
+        "{said}"
+    );
+    place.takeoff(&yoke, &["-verify", key], &url).await.unwrap();
+    api.post(&review, &airway).await.unwrap();
+    // Of another key, and of another artifact.
+    let other = crate::policy::key("ed25519.pub.pem");
+    let error = verify(&url, other.to_str().unwrap()).await.unwrap_err();
+    assert!(error.contains("none of the 1 known keys"), "{error}");
+    let error = place
+        .takeoff(&yoke, &["-verify", other.to_str().unwrap()], &url)
+        .await
+        .unwrap_err();
+    assert!(
+        error.contains("must be signed with one of the keys"),
+        "{error}"
+    );
 }

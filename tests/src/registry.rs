@@ -24,6 +24,7 @@ const HTPASSWD: &str = "joe:$2b$04$rI1.drCzkXdyYYZ0IgScyu0pvt03JMlYkUuHNJPWCEmDX
 pub struct DockerRegistry {
     host: String,
     ca: Option<PathBuf>,
+    client: PathBuf,
     _process: Process,
 }
 
@@ -34,6 +35,8 @@ pub struct RegistryOptions {
     pub tls: bool,
     /// Whether it asks for user and password.
     pub password: bool,
+    /// Whether it listens only to who shows a certificate of [`DockerRegistry::client`]; with TLS alone.
+    pub client_certificate: bool,
 }
 
 impl DockerRegistry {
@@ -54,9 +57,10 @@ impl DockerRegistry {
             .port();
         let name = format!("registry-{port}");
         let folder = plane.certificate(&name, &["localhost", "127.0.0.1"])?;
+        let client = plane.certificate(&format!("{name}-client"), &["client"])?;
         let config = folder.join("config.json");
         std::fs::write(folder.join("htpasswd"), HTPASSWD)?;
-        std::fs::write(&config, configuration(&folder, port, options))?;
+        std::fs::write(&config, configuration(&folder, &client, port, options))?;
 
         let mut command = Command::new(PROGRAM);
         command.arg("serve").arg(&config);
@@ -69,6 +73,7 @@ impl DockerRegistry {
         Ok(Some(Self {
             host: format!("127.0.0.1:{port}"),
             ca: options.tls.then(|| folder.join("ca.crt")),
+            client,
             _process: process,
         }))
     }
@@ -83,6 +88,11 @@ impl DockerRegistry {
         format!("oci://{}/{name}", self.host)
     }
 
+    /// The folder with `server.crt` and `server.key`: what a client shows that it listens to.
+    pub fn client(&self) -> &Path {
+        &self.client
+    }
+
     /// The certificate of the CA that its own is by, where it speaks TLS.
     pub fn ca(&self) -> Option<&Path> {
         self.ca.as_deref()
@@ -90,7 +100,7 @@ impl DockerRegistry {
 }
 
 /// JSON is YAML, too.
-fn configuration(folder: &Path, port: u16, options: RegistryOptions) -> String {
+fn configuration(folder: &Path, client: &Path, port: u16, options: RegistryOptions) -> String {
     let mut config = serde_json::json!({
         "version": "0.1",
         "log": { "level": "warn" },
@@ -102,6 +112,9 @@ fn configuration(folder: &Path, port: u16, options: RegistryOptions) -> String {
             "certificate": folder.join("server.crt"),
             "key": folder.join("server.key"),
         });
+    }
+    if options.client_certificate {
+        config["http"]["tls"]["clientcas"] = serde_json::json!([client.join("ca.crt")]);
     }
     if options.password {
         config["auth"] = serde_json::json!({

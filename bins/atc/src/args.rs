@@ -21,7 +21,7 @@ pub(crate) enum LogFormat {
 #[derive(Debug, Parser)]
 #[command(name = "atc", version, about, max_term_width = 100)]
 pub(crate) struct Args {
-    /// Port of the HTTPS server: webhooks, /live and /ready
+    /// Port of the HTTPS server: webhooks, /live, /ready and /metrics
     #[arg(long, env = "PORT", default_value_t = 3000)]
     pub(crate) port: u16,
     /// Path of a kubeconfig; without it the pod's own service account is used
@@ -55,6 +55,10 @@ pub(crate) struct Args {
     /// Secret with credentials for registries of modules, in our own namespace: `.dockerconfigjson` or `.dockercfg`
     #[arg(long, env = "DOCKER_CONFIG_SECRET_NAME")]
     pub(crate) docker_config_secret_name: Option<String>,
+    /// Folder with a folder `HOST` or `HOST:PORT` for each registry that wants client certificates or has a CA of its own:
+    /// client.cert, client.key, ca.crt; read again when they change
+    #[arg(long, env = "REGISTRY_CERTS_PATH", value_parser = path())]
+    pub(crate) registry_certs_path: Option<PathBuf>,
     /// PEM of the CA of our certificate; without all three files we make a certificate ourselves
     #[arg(long, env = "TLS_CA_CERT", value_parser = path())]
     pub(crate) tls_ca_cert: Option<PathBuf>,

@@ -107,6 +107,9 @@ async fn run(args: Args) -> anyhow::Result<()> {
         pull_secret: args
             .docker_config_secret_name
             .filter(|name| !name.is_empty()),
+        registry_certificates: args
+            .registry_certs_path
+            .filter(|path| !path.as_os_str().is_empty()),
     };
     atc_controller::run(client, settings, stop).await?;
     Ok(())

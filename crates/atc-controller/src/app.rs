@@ -5,7 +5,7 @@ use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use atc_api::ResourceRef;
-use atc_engine::artifact::{Credentials, ModulePolicy, PullSecret};
+use atc_engine::artifact::{Certificates, Credentials, ModulePolicy, PullSecret};
 use atc_engine::disposition::{Disposition, backoff};
 use atc_engine::error::chain;
 use atc_engine::release::cluster::{
@@ -28,6 +28,7 @@ use crate::hooks::{self, HookError, Hooks};
 use crate::instances;
 use crate::kinds::Kinds;
 use crate::leftovers;
+use crate::metrics::Metrics;
 use crate::objects::{self, Only, Sink};
 use crate::owner::Owner;
 use crate::protect::{self, Protected};
@@ -63,6 +64,8 @@ pub struct Settings {
     pub custom_readiness: bool,
     /// Name of the Secret with the credentials for registries, in the Service's namespace, if there is one.
     pub pull_secret: Option<String>,
+    /// Folder with client certificates and CAs for single registries.
+    pub registry_certificates: Option<PathBuf>,
 }
 
 /// Why a controller ended.
@@ -147,6 +150,9 @@ pub async fn run(
             Some(_) => Credentials::Secret(pull_secret.clone()),
             None => Credentials::Anonymous,
         },
+        certificates: settings
+            .registry_certificates
+            .map_or(Certificates::None, Certificates::Folder),
         cache_dir: Some(settings.cache_dir.clone()),
         policy: settings.policy.clone(),
         evaluations: settings.concurrency,
@@ -165,10 +171,12 @@ pub async fn run(
         ca_bundle: RwLock::new(ca),
         username: std::sync::OnceLock::new(),
     };
+    let queue = SharedQueue::new(Limits::new(settings.concurrency));
     let control = Arc::new(Control {
+        metrics: Metrics::new(engine.clone(), queue.clone()),
         engine,
         hub: WatchHub::new(client),
-        queue: SharedQueue::new(Limits::new(settings.concurrency)),
+        queue,
         kinds: Kinds::default(),
         service,
         certificates: source.made(),
@@ -380,6 +388,7 @@ impl Sink for AirwaySink {
         }
         self.control.queue.forget(&owner);
         self.control.hub.forget(&owner);
+        self.control.metrics.forget(&reference.name);
     }
 
     fn synced(&self) {

@@ -13,6 +13,7 @@ use crate::flights;
 use crate::health::Health;
 use crate::hooks::Hooks;
 use crate::kinds::Kinds;
+use crate::metrics::Metrics;
 use crate::owner::Owner;
 use crate::protect::Protected;
 use crate::queue::{Cause, SharedQueue};
@@ -28,6 +29,7 @@ pub(crate) struct Control {
     pub(crate) certificates: Option<Arc<SelfMade>>,
     pub(crate) hooks: Hooks,
     pub(crate) health: Health,
+    pub(crate) metrics: Metrics,
     /// The instances of a kind have been told for the first time.
     pub(crate) listed: Notify,
     /// What mode `static` protects.

@@ -146,6 +146,10 @@ pub(crate) async fn run(
     };
     let report = evaluate(control, &owner, &setup, &object, &mut memory, work).await;
     log(target, work, &report, started);
+    if work.effect == Effect::Evaluate && control.kinds.get(airway).is_some() {
+        let failed = report.failure.is_some();
+        control.metrics.evaluated(airway, failed, started.elapsed());
+    }
     let (gone, disposition) = (report.gone, report.disposition);
     instance.settle(report);
     drop(memory);

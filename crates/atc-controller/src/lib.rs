@@ -18,6 +18,7 @@ mod hooks;
 mod instances;
 mod kinds;
 mod leftovers;
+mod metrics;
 mod modules;
 mod overrides;
 mod own_crds;

@@ -2,6 +2,7 @@
 //
 //	helper key FILE                          writes an EC private key (service-account tokens)
 //	helper certificate DIR NAME...           writes DIR/{ca.crt,server.crt,server.key}, valid for the names
+//	helper sign FILE                         signs standard input with the EC private key in the file, as cosign does: base64
 //	helper wait LIMIT CA TOKEN URL           waits until the URL answers 200
 //	helper request METHOD TYPE CA TOKEN URL  sends standard input, copies the answer to standard output
 //	helper watch CA TOKEN URL                copies the answer to standard output as it comes, without an end
@@ -15,9 +16,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -47,6 +50,8 @@ func run(args []string) error {
 		return writeKey(args[1], key)
 	case len(args) >= 3 && args[0] == "certificate":
 		return certificate(args[1], args[2:])
+	case len(args) == 2 && args[0] == "sign":
+		return sign(args[1], os.Stdin, os.Stdout)
 	case len(args) == 5 && args[0] == "wait":
 		limit, err := time.ParseDuration(args[1])
 		if err != nil {
@@ -62,7 +67,7 @@ func run(args []string) error {
 		}
 		return send(c, 0, http.MethodGet, "application/json", args[2], args[3], nil, os.Stdout)
 	}
-	return errors.New("usage: helper key|certificate|wait|request|watch …, see the comment at the top of its source")
+	return errors.New("usage: helper key|certificate|sign|wait|request|watch …, see the comment at the top of its source")
 }
 
 func newKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
@@ -77,6 +82,36 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 
 func writePEM(path, kind string, der []byte, mode os.FileMode) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode)
+}
+
+// sign writes the signature, in DER, of the text's SHA-256, in base64.
+func sign(path string, text io.Reader, out io.Writer) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	block, _ := pem.Decode(content)
+	if block == nil {
+		return fmt.Errorf("%s: no PEM", path)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return err
+	}
+	ec, ok := key.(*ecdsa.PrivateKey)
+	if !ok {
+		return fmt.Errorf("%s: no EC key", path)
+	}
+	hash := sha256.New()
+	if _, err := io.Copy(hash, text); err != nil {
+		return err
+	}
+	signature, err := ecdsa.SignASN1(rand.Reader, ec, hash.Sum(nil))
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, base64.StdEncoding.EncodeToString(signature))
+	return err
 }
 
 // certificate makes an authority and one server certificate signed by it. The authority's key is thrown away.
@@ -105,7 +140,7 @@ func certificate(dir string, names []string) error {
 	leaf := &x509.Certificate{
 		SerialNumber: new(big.Int).Add(serial, big.NewInt(1)), Subject: pkix.Name{CommonName: names[0]},
 		NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	for _, name := range names {
 		if ip := net.ParseIP(name); ip != nil {

@@ -406,6 +406,25 @@ impl ControlPlane {
         Ok(folder)
     }
 
+    /// Go's ECDSA signature of a text with the private key (PKCS 8, PEM) in a file, in base64.
+    ///
+    /// # Errors
+    ///
+    /// When the file holds no such key.
+    pub fn sign(&self, key: &Path, text: &[u8]) -> Result<String> {
+        let mut child = self
+            .helper_command(&["sign", &key.to_string_lossy()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        child.stdin.take().context("no stdin")?.write_all(text)?;
+        let answer = child.wait_with_output()?;
+        if !answer.status.success() {
+            bail!("helper sign: it failed ({})", answer.status);
+        }
+        Ok(String::from_utf8(answer.stdout)?)
+    }
+
     fn helper(&self, arguments: &[&str]) -> Result<()> {
         let answer = self
             .helper_command(arguments)

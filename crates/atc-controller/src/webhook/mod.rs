@@ -1,4 +1,4 @@
-//! The HTTPS server: admission reviews and health. Routes and TLS; each kind of review has one file that decides.
+//! The HTTPS server: admission reviews, health and metrics. Routes and TLS; each kind of review has one file that decides.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post};
 use axum_server::accept::NoDelayAcceptor;
 
 use crate::control::Control;
 use crate::flights;
+use crate::metrics::OPEN_METRICS;
 
 mod account;
 pub(crate) mod airway;
@@ -41,6 +43,7 @@ fn router(control: Arc<Control>) -> Router {
     Router::new()
         .route("/live", get(|| async { "ok\n" }))
         .route("/ready", get(ready))
+        .route("/metrics", get(metrics))
         .route("/validations/airways.yoke.cd", post(review_airway))
         .route("/validations/flights.yoke.cd", post(review_flight))
         .route("/validations/accounts", post(review_account))
@@ -58,6 +61,13 @@ async fn ready(State(control): State<Arc<Control>>) -> Response {
     match control.readiness(Instant::now()) {
         Ok(()) => "ok\n".into_response(),
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    }
+}
+
+async fn metrics(State(control): State<Arc<Control>>) -> Response {
+    match control.metrics.text() {
+        Ok(text) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
     }
 }
 
