@@ -66,6 +66,7 @@ impl InstanceSettings {
             bounds: Bounds::default(),
             mode: AirwayMode::default(),
             drift_interval: None,
+            limited: false,
             history_cap: Some(DEFAULT_HISTORY_CAP),
             prune: PruneOptions::default(),
         }
