@@ -41,6 +41,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         begin.elapsed().as_secs_f64()
     );
     println!("export KUBECONFIG={}", kubeconfig.display());
+    eprintln!(
+        "an atc beside it: KUBE={} WEBHOOK_URL=https://localhost:3000 LOG_FORMAT=text target/debug/atc",
+        kubeconfig.display()
+    );
     if let Ok(kubectl) = plane.programs().path("kubectl") {
         eprintln!("kubectl of the same version: {}", kubectl.display());
     }

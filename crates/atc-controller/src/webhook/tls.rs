@@ -208,8 +208,8 @@ impl TlsSet {
         let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider.into())
             .build()
             .map_err(Misfit::Roots)?;
-        let verified = verifier.verify_server_cert(own, others, name, &[], at);
-        Ok(verified.map(drop))
+        let answer = verifier.verify_server_cert(own, others, name, &[], at);
+        Ok(answer.map(drop))
     }
 }
 
