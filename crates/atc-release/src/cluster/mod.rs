@@ -162,6 +162,9 @@ impl Cluster {
     /// by its rights, and its errors name it. The server sets the groups of the account by itself.
     ///
     /// We need the right to `impersonate` the service account.
+    ///
+    /// # Caveats
+    /// A client that acts as somebody else itself (`as` in its kubeconfig) overwrites whom a call is made as: don't use one.
     #[must_use]
     pub fn acting_as(&self, account: Account) -> Self {
         Self {
