@@ -440,6 +440,9 @@ async fn our_own_writes_are_not_reviewed_r111_w9_w10() {
         "{error}"
     );
     let path = kind.path("a");
+    let labels =
+        json!({ "metadata": { "labels": { "team": "x" }, "annotations": { "note": "y" } } });
+    world.merge(&path, &labels).await;
     world
         .merge(
             &format!("{path}/status"),
@@ -453,6 +456,61 @@ async fn our_own_writes_are_not_reviewed_r111_w9_w10() {
     world.merge(&path, &finalizers).await;
     kind.delete("a").await;
     kind.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn airways_that_come_and_go_all_at_once_end_as_they_should_w14() {
+    let world = World::new().await;
+    let (world, api) = (&world, &world.cluster.api);
+    let run = |number: usize| async move {
+        let airway = AirwayBuilder::new(&format!("Storm{number}"), &puppet());
+        let path = format!("{AIRWAYS}/{}", airway.name());
+        // Gone again before it has begun, as soon as it has, and when it serves.
+        for round in 0..3 {
+            eventually(LIMIT, "the next one is taken", || async {
+                api.post(AIRWAYS, &airway.build()).await.map(Some)
+            })
+            .await;
+            if round > 0 {
+                eventually(LIMIT, "it is as far as that", || async {
+                    let found = world.get(&path).await?.unwrap_or_default();
+                    let begun = found["metadata"]["finalizers"].is_array();
+                    Ok((if round == 1 { begun } else { is_ready(&found) }).then_some(()))
+                })
+                .await;
+            }
+            world.delete(&path).await;
+            world.gone(&path).await;
+        }
+        let kind = world.kind(airway).await;
+        kind.make(&format!("storm{number}"), json!({ "note": "stays" }))
+            .await;
+        if number % 2 == 1 {
+            kind.remove().await;
+            return None;
+        }
+        Some(kind)
+    };
+    let kinds = futures::future::join_all((0..6).map(run)).await;
+    assert_eq!(
+        world.configmaps(&world.ns).await,
+        ["storm0", "storm2", "storm4"]
+    );
+    for (number, kind) in kinds.into_iter().enumerate() {
+        let airway = AirwayBuilder::new(&format!("Storm{number}"), &puppet());
+        for path in [CRDS, HOOKS, AIRWAYS] {
+            let found = world
+                .get(&format!("{path}/{}", airway.name()))
+                .await
+                .unwrap();
+            assert_eq!(found.is_some(), kind.is_some(), "{path} of {number}");
+        }
+        let Some(kind) = kind else { continue };
+        let name = format!("storm{number}");
+        kind.edit(&name, json!({ "note": "served on" })).await;
+        world.has(&name, json!({ "note": "served on" })).await;
+        kind.finish().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

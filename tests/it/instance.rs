@@ -271,6 +271,38 @@ async fn a_failed_run_keeps_children_and_tells_the_status() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_parent_without_its_namespace_is_the_parent_w36() {
+    let world = World::new().await;
+    let kind = world.basic().await;
+    let child = configmap("c", json!({ "k": "v" }));
+    let mut parent = kind
+        .airway
+        .instance("p", &json!({ "note": "of the flight" }));
+    parent["status"] = json!({ "said": "hello" });
+    parent["metadata"]["labels"] = json!({ "not": "applied" });
+    kind.create("p", &json!({ "objects": [child, parent] }))
+        .await
+        .unwrap();
+    let made = kind
+        .until("p", "has its status", |object| {
+            object["status"]["said"] == "hello"
+        })
+        .await;
+    // Nothing of it but the status was taken, and it is no child of its own.
+    assert_eq!(made["metadata"]["labels"], Value::Null);
+    assert_eq!(made["spec"]["note"], Value::Null);
+    let managers = made["metadata"]["managedFields"].to_string();
+    assert!(!managers.contains("\"manager\":\"yoke\""), "{managers}");
+    kind.edit("p", json!({ "objects": [child] })).await;
+    kind.ready("p").await;
+    assert_eq!(
+        kind.instance("p").await["metadata"]["uid"],
+        made["metadata"]["uid"]
+    );
+    kind.delete("p").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn admission_refuses_with_all_errors() {
     let world = World::new().await;
     let kind = world.basic().await;
@@ -310,6 +342,7 @@ async fn a_run_that_takes_too_long_is_denied_by_us_r113() {
         error.contains("denied the request") && error.contains("30ms"),
         "{error}"
     );
+    assert!(error.contains(&kind.airway.name()), "{error}");
     // A limit beyond the webhook's own makes no failed call of the webhook.
     kind.update(json!({ "timeout": "40s" })).await;
     let error = kind.create("t", &json!({ "sleepMs": 60_000 })).await;

@@ -48,3 +48,4 @@ mod turbulence;
 mod versions;
 mod waiting;
 mod world;
+mod writers;

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use atc_tests::{AirwayBuilder, Fault, Proxy, Yoke, eventually, never};
+use atc_tests::{AirwayBuilder, Fault, Proxy, Yoke, condition, eventually, never};
 use serde_json::{Map, Value, json};
 
 use crate::terminal::{Cli, objects, stages};
 use crate::world::{
-    CRDS, LIMIT, World, configmap, configmap_in, deployment, free_crd, job, puppet,
+    CRDS, LIMIT, World, configmap, configmap_in, deployment, free_crd, job, puppet, text,
 };
 
 /// How long is looked for what must not happen.
@@ -77,6 +77,45 @@ async fn an_aggregated_role_keeps_its_rules_r31() {
     let ran = cli.ok(&["turbulence", "r"], &Value::Null).await;
     assert_eq!(ran.stdout, "");
     cli.ok(&["mayday", "r"], &Value::Null).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_makes_nothing_that_it_hangs_from() {
+    let world = World::new().await;
+    // Its own Airway.
+    let kind = world.wide().await;
+    let airway = kind.airway.build();
+    let refused = kind
+        .create(
+            &format!("own-{}", world.ns),
+            &json!({ "objects": [airway] }),
+        )
+        .await;
+    let said = refused.unwrap_err().to_string();
+    let words = format!(
+        "has /Airway.yoke.cd:{}, which owns this instance",
+        kind.airway.name()
+    );
+    assert!(said.contains(&words), "{said}");
+    // One that made it.
+    let kind = world.loose().await;
+    let outer = kind.airway.instance("outer", &json!({}));
+    let inner = kind
+        .airway
+        .instance("inner", &json!({ "objects": [outer] }));
+    kind.create("outer", &json!({ "objects": [inner] }))
+        .await
+        .unwrap();
+    let words = format!("has {}/Loose.tests.atc.dev:outer, which owns", world.ns);
+    kind.says("inner", "Error", &words).await;
+    kind.until("outer", "waits for the other one", |outer| {
+        condition(outer, "Ready").is_some_and(|ready| {
+            ready["status"] == "False" && text(&ready["message"]).contains("inner")
+        })
+    })
+    .await;
+    kind.delete("outer").await;
+    kind.gone("inner").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

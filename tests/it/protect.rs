@@ -183,6 +183,33 @@ async fn what_was_applied_stays_and_all_else_may_change_w2_w7_w8() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_child_is_no_other_object_of_its_name_w36() {
+    let world = World::new().await;
+    let kind = stone(&world).await;
+    let objects = json!({ "objects": [configmap("same", json!({ "k": "v" }))] });
+    kind.make("n", objects).await;
+    let child = world.core("configmaps", "same");
+    is_refused(&world, &child).await;
+    // In another namespace, once as anybody makes it and once with the very marks of the child.
+    let found = world.get(&child).await.unwrap().unwrap();
+    for marks in [json!({}), found["metadata"].clone()] {
+        let other = world.namespace().await;
+        let mut twin = configmap("same", json!({ "k": "other" }));
+        for field in ["labels", "annotations"] {
+            twin["metadata"][field] = marks[field].clone();
+        }
+        let path = format!("/api/v1/namespaces/{other}/configmaps");
+        world.post(&path, &twin).await;
+        let path = format!("{path}/same");
+        world.merge(&path, &json!({ "data": { "k": "w" } })).await;
+        world.delete(&path).await;
+        world.gone(&path).await;
+    }
+    is_refused(&world, &child).await;
+    kind.delete("n").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_protected_goes_with_its_instance_and_its_namespace() {
     let world = World::new().await;
     let kind = stone(&world).await;

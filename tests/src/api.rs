@@ -70,6 +70,13 @@ impl Api {
             .unwrap_or_default())
     }
 
+    /// An answer that is no JSON.
+    pub async fn text(&self, path: &str) -> Result<String> {
+        let request = Request::builder().uri(path).body(Vec::new())?;
+        let call = self.client.request_text(request);
+        Ok(tokio::time::timeout(LIMIT, call).await??)
+    }
+
     /// Creates an object.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value> {
         self.send(Method::POST, path, "application/json", Some(body))

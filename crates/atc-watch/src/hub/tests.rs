@@ -140,7 +140,7 @@ async fn a_list_in_pages_decides_about_all_of_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_old_as_event_and_as_answer_means_compare_all() {
+async fn too_old_as_event_and_as_answer_means_compare_all_w38() {
     for by_event in [true, false] {
         let (fake, hub) = setup();
         let one = fake.put("secrets", "one");
