@@ -298,18 +298,22 @@ fn said(message: &str) -> String {
 /// Whether the server's certificate was refused: that does not pass by itself. By the words of the TLS library, since the
 /// HTTP client has no type for it; the outermost error, which may name a URL, is not looked at.
 pub(crate) fn is_untrusted(error: &dyn std::error::Error) -> bool {
-    has_source(error, "certificate")
+    has_source(error, |words| words.contains("certificate"))
 }
 
-/// Whether the server demands a certificate of the client.
+/// Whether the server is not content with the certificate of the client, or with none: TLS has an alert for each way, and
+/// servers do not agree which one to send.
 pub(crate) fn demands_certificate(error: &dyn std::error::Error) -> bool {
-    has_source(error, "CertificateRequired")
+    has_source(error, |words| {
+        words.contains("fatal alert")
+            && (words.contains("Certificate") || words.contains("UnknownCA"))
+    })
 }
 
-fn has_source(error: &dyn std::error::Error, words: &str) -> bool {
+fn has_source(error: &dyn std::error::Error, fits: impl Fn(&str) -> bool) -> bool {
     let mut next = error.source();
     while let Some(error) = next {
-        if error.to_string().contains(words) {
+        if fits(&error.to_string()) {
             return true;
         }
         next = error.source();
@@ -333,6 +337,19 @@ mod tests {
             path: "x".into(),
             source: Arc::new(refused),
         };
-        assert!(is_untrusted(&refused));
+        assert!(is_untrusted(&refused) && !demands_certificate(&refused));
+        for (alert, demanded) in [
+            ("CertificateRequired", true),
+            ("BadCertificate", true),
+            ("UnknownCA", true),
+            ("HandshakeFailure", false),
+        ] {
+            let alert = std::io::Error::other(format!("received fatal alert: {alert}"));
+            let alert = ArtifactError::File {
+                path: "x".into(),
+                source: Arc::new(alert),
+            };
+            assert_eq!(demands_certificate(&alert), demanded, "{alert:?}");
+        }
     }
 }

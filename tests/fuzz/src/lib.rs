@@ -4,6 +4,11 @@
 //! Where there is a second way to the same answer, it is compared with that one: Go for globs, a reader of sections of our
 //! own for modules.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "all of it is about what holds or panics"
+)]
+
 mod glob;
 mod keys;
 mod module;

@@ -107,7 +107,7 @@ static KEY: LazyLock<Option<PrivateKey>> =
 
 /// Digests of what was signed with the keys that nobody has here.
 static SIGNED: LazyLock<Vec<[u8; 32]>> = LazyLock::new(|| {
-    let signed = [&pem::P256_SIGNED[..], pem::ED25519_SIGNED, pem::RSA_SIGNED];
+    let signed = [pem::P256_SIGNED, pem::ED25519_SIGNED, pem::RSA_SIGNED];
     signed.into_iter().map(unsigned_digest).collect()
 });
 

@@ -21,7 +21,8 @@ pub fn location(data: &[u8]) {
     for shown in [shown.clone(), format!("{location:?}"), location.canonical()] {
         hides_password(text, &shown);
     }
-    if !shown.contains("***") {
+    // A path may hold what looks like a scheme, which `file://` took from it.
+    if !shown.contains("***") && !matches!(location, Location::File(_)) {
         assert_eq!(
             shown.parse::<Location>().as_ref().map(ToString::to_string),
             Ok(shown.clone())
