@@ -3,6 +3,7 @@
 use atc_tests::{AirwayBuilder, FileServer, eventually, guest};
 use serde_json::{Value, json};
 
+use crate::solo::Solo;
 use crate::world::{CRDS, Kind, LIMIT, World, puppet};
 
 /// The URL of the converter, on a server of its own.
@@ -226,6 +227,52 @@ async fn a_converter_must_be_there_at_admission() {
         said.contains("\"v2\" is stored, so it must be served"),
         "{said}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_an_atc_the_stored_version_reads_and_all_drains_later_r109() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let mut atc = solo.atc(&[]).await;
+    let files = FileServer::start().unwrap();
+    let kind = kind(world, "Paused", &converter(&files)).await;
+    kind.make("a", json!({ "note": "x" })).await;
+    let other = world.namespace().await;
+    let path = kind.airway.path(&other);
+    world
+        .post(&path, &kind.airway.instance("b", &json!({ "note": "y" })))
+        .await;
+    let child = format!("/api/v1/namespaces/{other}/configmaps/b");
+    eventually(LIMIT, "the child is there", || world.get(&child)).await;
+    let all = kind.airway.path(&world.ns);
+    assert!(world.get(&all).await.unwrap().is_some());
+    let downloads = files.hits("converter.wasm");
+    atc.kill();
+
+    // The stored version is read by everybody; the other one needs us, and says so. (Lists of it may come from the API
+    // server's cache.)
+    let items = world.cluster.api.list(&in_v2(&all)).await.unwrap();
+    assert_eq!(items[0]["spec"], json!({ "text": "x" }));
+    let said = world.get(&kind.path("a")).await.unwrap_err().to_string();
+    assert!(said.contains("conversion webhook"), "{said}");
+    // Nothing in the namespace of another is in its way but our own finalizer.
+    let namespace = format!("/api/v1/namespaces/{other}");
+    world.delete(&in_v2(&kind.path("a"))).await;
+    world.delete(&namespace).await;
+    world.gone(&child).await;
+
+    // From the start on all goes by itself, and the converter is there already.
+    atc.restart().await.unwrap();
+    kind.gone("a").await;
+    world.gone(&namespace).await;
+    kind.make("c", json!({ "note": "z" })).await;
+    for _ in 0..10 {
+        let items = world.cluster.api.list(&all).await.unwrap();
+        assert_eq!(items[0]["spec"], json!({ "note": "z" }));
+    }
+    let again = files.hits("converter.wasm") - downloads;
+    assert!(again <= 1, "{again} downloads");
+    kind.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
