@@ -44,6 +44,7 @@ const PURE: &[&str] = &[
     "crates/atc-artifact/src/key.rs",
     "crates/atc-artifact/src/location.rs",
     "crates/atc-artifact/src/oci/manifest.rs",
+    "crates/atc-artifact/src/oci/signatures/layers.rs",
     "crates/atc-artifact/src/reference.rs",
     "crates/atc-artifact/src/schematic.rs",
     "crates/atc-artifact/src/section.rs",
