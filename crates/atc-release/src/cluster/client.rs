@@ -30,7 +30,7 @@ pub fn client(mut config: kube::Config) -> Result<kube::Client, kube::Error> {
     let file = TokenFile::take(&mut config.auth_info, Instant::now()).map_err(kube::Error::Auth)?;
     let client = plain(config)?;
     Ok(match file {
-        Some(file) => token::with(client, file),
+        Some(file) => token::with(&client, file),
         None => client,
     })
 }

@@ -74,7 +74,7 @@ fn read(path: &Path) -> Result<HeaderValue, AuthError> {
 
 /// The client with the token of the file in each request. One that is refused is sent once more if the file has another
 /// token by then.
-pub(super) fn with(client: kube::Client, file: TokenFile) -> kube::Client {
+pub(super) fn with(client: &kube::Client, file: TokenFile) -> kube::Client {
     let (file, inner) = (Arc::new(file), client.clone());
     let service =
         service_fn(move |request: Request<Body>| send(inner.clone(), file.clone(), request));

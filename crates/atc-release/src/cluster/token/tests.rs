@@ -62,7 +62,7 @@ async fn a_refused_token_is_read_anew_once_r117() {
     let held = TokenFile::take(&mut auth(&path), Instant::now())
         .unwrap()
         .unwrap();
-    let client = with(server.client(), held);
+    let client = with(&server.client(), held);
     assert_eq!(ask(&client).await, 200);
     assert_eq!(server.sent(), ["Bearer one body"]);
 
