@@ -130,13 +130,12 @@ impl Cluster {
                 listing.begin(&mapping, &wanted);
                 let (namespace, labels) =
                     (Some(wanted.namespace.as_str()), Some(selector.as_str()));
-                match limit {
-                    Some(limit) => self.first_page(&mapping, namespace, labels, *limit).await?,
-                    None => {
-                        let (objects, version) = self.list_at(&mapping, namespace, labels).await?;
-                        listing.end(&version);
-                        objects
-                    }
+                if let Some(limit) = limit {
+                    self.first_page(&mapping, namespace, labels, *limit).await?
+                } else {
+                    let (objects, version) = self.list_at(&mapping, namespace, labels).await?;
+                    listing.end(&version);
+                    objects
                 }
             }
             Which::Named(name) => match self.get(&mapping, &wanted.namespace, name).await {
