@@ -192,8 +192,17 @@ async fn an_operator_around_a_flight() {
         Ok((is_ready(&found) && observed == Some(2.into())).then_some(()))
     })
     .await;
-    let deployed = world.get(&pods).await.unwrap().unwrap();
-    assert_eq!(deployed["spec"]["replicas"], 1);
+    eventually(LIMIT, "one Pod is left, and ready", || async {
+        let found = world.get(&pods).await?.unwrap_or_default();
+        assert_eq!(found["spec"]["replicas"], 1);
+        let status = &found["status"];
+        let seen = status["observedGeneration"] == found["metadata"]["generation"];
+        let one = ["replicas", "updatedReplicas", "availableReplicas"]
+            .iter()
+            .all(|count| status[count] == 1);
+        Ok((seen && one).then_some(()))
+    })
+    .await;
     let version = says("deployed").await["metadata"]["resourceVersion"].clone();
     never(SILENCE, "anything is written", || async {
         let now = world.get(&app).await?.unwrap();

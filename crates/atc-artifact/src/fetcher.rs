@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use crate::artifact::{Artifact, Content, Origin};
 use crate::error::ArtifactError;
@@ -167,6 +168,7 @@ impl Fetcher {
             Location::Http(http) => Remote::http(http.clone()),
             Location::Oci(artifact) => Remote::oci(artifact.clone()),
         };
+        let asked = Instant::now();
         let cached = if fresh && !remote.is_immutable() {
             None
         } else {
@@ -174,8 +176,8 @@ impl Fetcher {
         };
         let (content, origin) = match cached {
             Some(hit) => hit,
-            None if fresh => (self.download(&remote).await?, Origin::Server),
-            None => self.download_or_stale(&remote, wanted).await?,
+            None if fresh => (self.download(&remote, asked).await?, Origin::Server),
+            None => self.download_or_stale(&remote, wanted, asked).await?,
         };
         check(&content, wanted, &name)?;
         Ok(content.artifact(origin))
@@ -218,13 +220,14 @@ impl Fetcher {
         &self,
         remote: &Remote,
         wanted: Option<&str>,
+        asked: Instant,
     ) -> Result<(Content, Origin), ArtifactError> {
         let previous = self.0.previous(remote.key()).await;
         let fits = |content: &Content| wanted.is_none_or(|sum| sum == content.digests.sha256);
         let Some((known, content)) = previous.filter(|(_, content)| fits(content)) else {
-            return Ok((self.download(remote).await?, Origin::Server));
+            return Ok((self.download(remote, asked).await?, Origin::Server));
         };
-        match tokio::time::timeout(REFRESH_WAIT, self.download(remote)).await {
+        match tokio::time::timeout(REFRESH_WAIT, self.download(remote, asked)).await {
             Ok(Ok(content)) => return Ok((content, Origin::Server)),
             Ok(Err(error)) if error.is_mismatch() => return Err(error),
             Ok(Err(error)) => {
@@ -240,17 +243,28 @@ impl Fetcher {
         Ok((content, Origin::Stale))
     }
 
-    /// Downloads, or joins the download that is under way.
-    async fn download(&self, remote: &Remote) -> Result<Content, ArtifactError> {
+    /// Downloads, or joins the download that is under way, or takes what one gave that has ended since this was asked for.
+    async fn download(&self, remote: &Remote, asked: Instant) -> Result<Content, ArtifactError> {
         let key = remote.key();
+        let ended = || {
+            let known = self.0.memory.url(key)?;
+            let sha256 = known.is_learned_since(asked).then_some(known.sha256)?;
+            self.0.memory.content(&sha256)
+        };
         let running = {
             let mut all = lock(&self.0.running);
-            let running = all.get(key).cloned();
-            running.unwrap_or_else(|| {
-                let started = self.start(remote.clone());
-                all.insert(key.to_owned(), started.clone());
-                started
-            })
+            match all.get(key).cloned() {
+                Some(running) => running,
+                // Nobody else is at it, so what one that has ended gave is in memory by now.
+                None => match ended() {
+                    Some(content) => return Ok(content),
+                    None => {
+                        let started = self.start(remote.clone());
+                        all.insert(key.to_owned(), started.clone());
+                        started
+                    }
+                },
+            }
         };
         let result = running.await;
         if let Err(ArtifactError::Ended { .. }) = result {

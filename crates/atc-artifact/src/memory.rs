@@ -26,6 +26,8 @@ pub(crate) struct Known {
     pub(crate) origin: Origin,
     /// Until when this is given without asking the server; `None` if this process never asked it.
     current_until: Option<Instant>,
+    /// When its server last said so.
+    learned: Option<Instant>,
     used: Instant,
 }
 
@@ -51,8 +53,14 @@ impl Known {
             validators,
             origin,
             current_until,
+            learned: (origin != Origin::Stale).then_some(used),
             used,
         }
+    }
+
+    /// Whether its server has said so since then.
+    pub(crate) fn is_learned_since(&self, then: Instant) -> bool {
+        self.learned.is_some_and(|learned| learned >= then)
     }
 
     /// Whether this may be given without asking the server.
@@ -74,6 +82,7 @@ impl From<Entry> for Known {
             validators,
             origin: Origin::Cache,
             current_until: None,
+            learned: None,
             used: Instant::now(),
         }
     }

@@ -1,5 +1,7 @@
 //! The signatures that lie in a registry beside the artifact that a module came from.
 
+use tokio::time::Instant;
+
 use super::Fetcher;
 use crate::artifact::Artifact;
 use crate::error::ArtifactError;
@@ -54,7 +56,7 @@ impl Fetcher {
         remote: &Remote,
         module: &Artifact,
     ) -> Result<String, ArtifactError> {
-        let now = self.download(remote).await?;
+        let now = self.download(remote, Instant::now()).await?;
         let digest = self.manifest(remote, &module.sha256).await;
         digest.ok_or_else(|| ArtifactError::Checksum {
             location: remote.to_string(),

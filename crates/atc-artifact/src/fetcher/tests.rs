@@ -80,6 +80,25 @@ async fn a_document_comes_with_its_digests() {
 }
 
 #[tokio::test]
+async fn what_ended_since_it_was_asked_for_is_not_downloaded_again() {
+    let server = Server::start().await;
+    let url = server.on("/a.wasm", ok(MODULE, ""));
+    let (fetcher, Location::Http(http)) = (plain(), at(&url)) else {
+        panic!("{url} is no URL");
+    };
+    let remote = Remote::http(http);
+    let asked = tokio::time::Instant::now();
+    let first = fetcher.download(&remote, asked).await.unwrap();
+    let second = fetcher.download(&remote, asked).await.unwrap();
+    assert_eq!(first.digests.sha256, second.digests.sha256);
+    assert_eq!(server.requests("/a.wasm").len(), 1);
+    // Whoever asks after that wants to know anew.
+    let later = tokio::time::Instant::now();
+    fetcher.download(&remote, later).await.unwrap();
+    assert_eq!(server.requests("/a.wasm").len(), 2);
+}
+
+#[tokio::test]
 async fn gzip_is_told_by_bytes_r127_p08() {
     let (server, z) = (Server::start().await, gzip(MODULE));
     let members = [gzip(&MODULE[..5]), gzip(&MODULE[5..])].concat();
