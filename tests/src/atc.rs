@@ -181,13 +181,25 @@ impl<'a> Atc<'a> {
 
     /// What it answers to a GET of a path of its HTTPS server: status and body. Asked once, whatever the answer is.
     pub async fn get(&self, path: &str) -> Result<(u16, String)> {
+        self.ask("GET", path, "").await
+    }
+
+    /// The same for a POST of JSON: what the API server does with a review.
+    pub async fn post(&self, path: &str, body: &Value) -> Result<(u16, String)> {
+        self.ask("POST", path, &body.to_string()).await
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: &str) -> Result<(u16, String)> {
         let stream = TcpStream::connect(("localhost", self.service.port)).await?;
         let connector = connector(&self.service.certificates.join("ca.crt"))?;
         let mut stream = connector
             .connect(ServerName::try_from("localhost")?, stream)
             .await?;
-        let request =
-            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
         stream.write_all(request.as_bytes()).await?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await?;
