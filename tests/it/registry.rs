@@ -388,8 +388,14 @@ async fn an_artifact_that_is_signed_by_cosign_is_proven() {
     let refused = api.post(&review, &airway).await.unwrap_err().to_string();
     assert!(refused.contains("has no cosign signature"), "{refused}");
 
-    let plane = place.cluster.plane();
-    crate::cosign::sign(plane, place.registry.host(), "app", &digest, "p256").await;
+    crate::cosign::sign(
+        place.cluster.plane(),
+        place.registry.host(),
+        "app",
+        &digest,
+        "p256",
+    )
+    .await;
     let said = verify(&url, key).await.unwrap();
     assert!(
         said.contains("the artifact of") && said.contains("is signed by the key"),
