@@ -335,12 +335,15 @@ fn shown_unparsed(text: &str) -> String {
 /// A URL's text with user name and password, and the values of telling query parameters, replaced.
 fn shown(text: &str) -> String {
     let (scheme, rest) = split_scheme(text).unwrap_or(("", text));
+    // However many slashes there are: for a URL parser the host comes behind the last of them.
+    let bare = rest.trim_start_matches(['/', '\\']);
+    let (slashes, rest) = rest.split_at(rest.len() - bare.len());
     let authority_end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
     let (authority, tail) = rest.split_at(authority_end);
     let mut out = if scheme.is_empty() {
-        String::new()
+        slashes.to_owned()
     } else {
-        format!("{scheme}://")
+        format!("{scheme}://{slashes}")
     };
     match authority.rsplit_once('@') {
         Some((_, host)) => {

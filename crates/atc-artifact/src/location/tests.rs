@@ -63,6 +63,8 @@ fn what_is_no_location_says_why() {
 fn what_gives_access_is_never_shown() {
     for (text, shown) in [
         ("https://joe:secret@h/m.wasm", "https://***@h/m.wasm"),
+        ("https:///joe:secret@h/m.wasm", "https:///***@h/m.wasm"),
+        ("https://\\/joe:secret@h/m", "https://\\/***@h/m"),
         ("https://secret@h/m.wasm", "https://***@h/m.wasm"),
         ("https://a:secret@b:secret@h/m.wasm", "https://***@h/m.wasm"),
         ("http://joe:secret@h", "http://***@h"),
