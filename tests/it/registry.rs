@@ -286,12 +286,16 @@ async fn a_registry_that_demands_a_client_certificate_is_used_by_who_has_one() {
     let url = place.registry.oci("app:v1");
     let trusting = place.yoke(None, true);
     // The server closes the connection right behind its alert, so that the alert may be lost.
-    eventually(Duration::from_mins(1), "the error says what is demanded", || async {
-        let error = place.takeoff(&trusting, &[], &url).await.unwrap_err();
-        let told = error.contains("demands a client certificate") && error.contains("certs.d");
-        assert!(told || error.contains("connection"), "{error}");
-        Ok(told.then_some(()))
-    })
+    eventually(
+        Duration::from_mins(1),
+        "the error says what is demanded",
+        || async {
+            let error = place.takeoff(&trusting, &[], &url).await.unwrap_err();
+            let told = error.contains("demands a client certificate") && error.contains("certs.d");
+            assert!(told || error.contains("connection"), "{error}");
+            Ok(told.then_some(()))
+        },
+    )
     .await;
 
     // As docker has them: a folder of the host's name.
