@@ -253,18 +253,16 @@ impl Fetcher {
         };
         let running = {
             let mut all = lock(&self.0.running);
-            match all.get(key).cloned() {
-                Some(running) => running,
-                // Nobody else is at it, so what one that has ended gave is in memory by now.
-                None => match ended() {
-                    Some(content) => return Ok(content),
-                    None => {
-                        let started = self.start(remote.clone());
-                        all.insert(key.to_owned(), started.clone());
-                        started
-                    }
-                },
+            let running = all.get(key).cloned();
+            // Where nobody else is at it, what one that has ended gave is in memory by now.
+            if let (None, Some(content)) = (&running, ended()) {
+                return Ok(content);
             }
+            running.unwrap_or_else(|| {
+                let started = self.start(remote.clone());
+                all.insert(key.to_owned(), started.clone());
+                started
+            })
         };
         let result = running.await;
         if let Err(ArtifactError::Ended { .. }) = result {

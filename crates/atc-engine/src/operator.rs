@@ -95,8 +95,11 @@ struct Serving {
     hub: WatchHub<ResourceRef>,
     queue: Arc<SharedQueue<ResourceRef>>,
     instances: Mutex<HashMap<ResourceRef, Arc<Kept>>>,
-    told: Box<dyn Fn(&ResourceRef, &InstanceReport) + Send + Sync>,
+    told: Box<Told>,
 }
+
+/// Is told how each run went.
+type Told = dyn Fn(&ResourceRef, &InstanceReport) + Send + Sync;
 
 /// One kind is one lane.
 impl Keyed for ResourceRef {
@@ -172,19 +175,16 @@ impl Sink for Serving {
     fn upsert(&self, reference: ResourceRef, object: Value) {
         let known = self.instance(&reference);
         let same = |kept: &Arc<Kept>| kept.is(&object);
-        let edited = match known.filter(same) {
-            Some(kept) => {
-                let edited = kept.update(object);
-                if !edited {
-                    self.look_again(&reference, &kept);
-                }
-                edited
+        let edited = if let Some(kept) = known.filter(same) {
+            let edited = kept.update(object);
+            if !edited {
+                self.look_again(&reference, &kept);
             }
-            None => {
-                let kept = Arc::new(Kept::new(object, Verdicts::default()));
-                self.instances().insert(reference.clone(), kept);
-                true
-            }
+            edited
+        } else {
+            let kept = Arc::new(Kept::new(object, Verdicts::default()));
+            self.instances().insert(reference.clone(), kept);
+            true
         };
         if edited {
             let cause = Cause::Edit(reference.to_string());
