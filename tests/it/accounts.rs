@@ -1,7 +1,7 @@
 //! Flights that act as a service account: what that may, they may; nobody takes an account that he may not act as.
 
 use anyhow::{Result, anyhow};
-use atc_tests::{Api, condition, eventually, is_ready};
+use atc_tests::{Api, FileServer, condition, eventually, guest, is_ready};
 use serde_json::{Value, json};
 
 use crate::flights::{API, Flights, flight, ready};
@@ -310,7 +310,6 @@ async fn nobody_takes_an_account_that_he_may_not_act_as() {
     })
     .await;
     let words = [
-        "accounts.yoke.cd",
         "user \"user\" may not have it act as service account",
         "/app\"",
         "impersonate",
@@ -341,6 +340,137 @@ async fn nobody_takes_an_account_that_he_may_not_act_as() {
     world.has("one", json!({ "k": "w" })).await;
     flights.delete("taken").await;
     flights.delete("plain").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_runs_as_an_account_for_whoever_may_not_act_as_it() {
+    let world = World::new().await;
+    let (flights, accounts) = (Flights(&world), Accounts(&world));
+    accounts.writer("app").await;
+    let rules = json!([{ "apiGroups": [""], "resources": ["secrets"], "verbs": ["get"] }]);
+    accounts
+        .allow(&world.ns, "secrets", rules, accounts.subject("app"))
+        .await;
+    let rules = json!([{ "apiGroups": ["yoke.cd"], "resources": ["flights"], "verbs": ALL }]);
+    accounts.allow(&world.ns, "flights", rules, user()).await;
+    let user_api = Api::new(world.cluster.user().await.unwrap());
+    world.put_secret("s", "hidden").await;
+    let files = FileServer::start().unwrap();
+    let module = |name: &str| files.put(name, std::fs::read(guest("puppet").unwrap()).unwrap());
+    let (mine, theirs) = (module("mine.wasm"), module("theirs.wasm"));
+    // It tells what it finds.
+    let telling = |url: &str| {
+        let input = json!({
+            "look": [look("v", "Secret", &world.ns, "s", "data.v")],
+            "exitIf": { "v": "aGlkZGVu" },
+        });
+        let mut more = acting("app");
+        more["clusterAccess"] = true.into();
+        more["resourceAccessMatchers"] = json!(["*/*"]);
+        more["wasmUrl"] = url.into();
+        flight("telling", &input, &more)
+    };
+    eventually(LIMIT, "the user may write Flights", || async {
+        let plain = flight("plain", &json!({ "note": "x" }), &json!({}));
+        user_api.post(&flights.all(), &plain).await.map(Some)
+    })
+    .await;
+    let kept = flight("kept", &json!({ "note": "x" }), &acting("app"));
+    create(&flights, &kept).await;
+    let edit = json!({ "spec": telling(&mine)["spec"] });
+    let words = ["user \"user\" may not have it act as service account"];
+    for answer in [
+        user_api.post(&flights.all(), &telling(&mine)).await,
+        user_api.merge(&flights.path("plain"), &edit).await,
+        user_api.merge(&flights.path("kept"), &edit).await,
+    ] {
+        let said = answer.unwrap_err().to_string();
+        assert!(said.contains(words[0]), "{said}");
+        assert!(!said.contains("aGlkZGVu"), "{said}");
+    }
+    // Whoever may is told what the module says.
+    eventually(LIMIT, "the account may read the Secret", || async {
+        let said = flights.create(&telling(&theirs)).await.unwrap_err();
+        let said = said.to_string();
+        Ok(said.contains("v is aGlkZGVu").then_some(()))
+    })
+    .await;
+    assert!(files.hits("theirs.wasm") > 0);
+    assert_eq!(files.hits("mine.wasm"), 0, "it was loaded, so it ran");
+    for name in ["plain", "kept"] {
+        flights.delete(name).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_accounts_write_does_not_hold_up_the_reviews_that_it_waits_for() {
+    let world = World::new().await;
+    let (flights, accounts) = (Flights(&world), Accounts(&world));
+    accounts.writer("app").await;
+    let kind = world.basic().await;
+    let (group, plural) = (kind.airway.api_version(), kind.airway.plural());
+    let group = group.split('/').next().unwrap();
+    let rules = json!([
+        { "apiGroups": [group], "resources": [plural], "verbs": ALL },
+        { "apiGroups": ["yoke.cd"], "resources": ["flights"], "verbs": ALL },
+        { "apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["impersonate"] },
+    ]);
+    accounts
+        .allow(&world.ns, "kinds", rules, accounts.subject("app"))
+        .await;
+    let input = |name: &str| {
+        let instance = |i| {
+            let name = format!("{name}-{i}");
+            let mut object = kind.airway.instance(&name, &json!({ "note": "x" }));
+            object["metadata"]["namespace"] = world.ns.as_str().into();
+            object
+        };
+        json!({ "objects": (0..10).map(instance).collect::<Vec<_>>() })
+    };
+    let small = json!({ "objects": [kind.airway.instance("first", &json!({ "note": "x" }))] });
+    create(&flights, &flight("first", &small, &acting("app"))).await;
+
+    // Each of them waits for ten reviews of ours at once, and both are reviewed at once.
+    let both = [("one", input("one")), ("two", input("two"))];
+    let [one, two] = both.map(|(name, input)| flight(name, &input, &acting("app")));
+    let plain = json!({ "note": "y" });
+    let (one, two, plain) = tokio::join!(
+        flights.create(&one),
+        flights.create(&two),
+        kind.create("plain", &plain)
+    );
+    for made in [one, two, plain] {
+        made.unwrap();
+    }
+    for name in ["one", "two"] {
+        flights.ready(name).await;
+    }
+    kind.ready("plain").await;
+
+    // Flights that print Flights that print Flights, all with an account, more of them than there are places.
+    let chain = |i: usize| {
+        let end = json!({ "objects": [configmap(&format!("end-{i}"), json!({ "k": "v" }))] });
+        let names = [format!("c-{i}"), format!("b-{i}"), format!("a-{i}")];
+        let deeper = |input: Value, name: &String| json!({ "objects": [flight(name, &input, &acting("app"))] });
+        let input = names[..2].iter().fold(end, deeper);
+        flight(&names[2], &input, &acting("app"))
+    };
+    let chains: Vec<Value> = (0..10).map(chain).collect();
+    let made = futures::future::join_all(chains.iter().map(|chain| flights.create(chain))).await;
+    for made in made {
+        made.unwrap();
+    }
+    for i in 0..10 {
+        world.has(&format!("end-{i}"), json!({ "k": "v" })).await;
+        flights.ready(&format!("a-{i}")).await;
+    }
+    for i in 0..10 {
+        flights.delete(&format!("a-{i}")).await;
+    }
+    for name in ["first", "one", "two"] {
+        flights.delete(name).await;
+    }
+    kind.delete("plain").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

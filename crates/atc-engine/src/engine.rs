@@ -132,6 +132,15 @@ impl Engine {
         }
     }
 
+    /// The same engine for a review that the API server waits for.
+    #[must_use]
+    pub(crate) fn reviewing(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            reach: self.reach.reviewing(),
+        }
+    }
+
     /// The same engine, whose releases do so as itself.
     #[must_use]
     pub(crate) fn as_itself(&self) -> Self {

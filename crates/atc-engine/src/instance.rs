@@ -385,7 +385,7 @@ impl Engine {
         memory: &mut Memory,
         observer: &dyn Observer,
     ) -> Result<(), EngineError> {
-        let engine = self.of(&settings.subject);
+        let engine = self.of(&settings.subject).reviewing();
         let account = engine.see_account(settings, observer).await?;
         confirmed(settings, account.as_ref())?;
         let evaluated = engine

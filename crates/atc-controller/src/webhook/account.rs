@@ -6,16 +6,26 @@
 
 use atc_api::Account;
 use atc_engine::error::chain;
+use serde_json::Value;
 
 use super::review::{Decision, Request};
 use crate::control::Control;
 use crate::review::may_impersonate;
 
+/// The account that a Flight names.
+pub(super) fn named(object: &Value) -> Option<&str> {
+    let name = object["spec"]["serviceAccountName"].as_str();
+    name.filter(|name| !name.is_empty())
+}
+
+/// Whether what is written decides what is done as an account: anything of the spec.
+pub(super) fn is_asked_for(request: &Request) -> bool {
+    named(&request.object).is_some() && request.old_object["spec"] != request.object["spec"]
+}
+
 /// Whether whoever writes a Flight may have it act as it says.
 pub(super) async fn decide(control: &Control, request: &Request) -> Decision {
-    let (old, new) = (&request.old_object["spec"], &request.object["spec"]);
-    let named = new["serviceAccountName"].as_str();
-    let Some(name) = named.filter(|name| !name.is_empty() && old != new) else {
+    let Some(name) = named(&request.object).filter(|_| is_asked_for(request)) else {
         return Decision::Allow;
     };
     let account = match Account::named(name, &request.namespace) {

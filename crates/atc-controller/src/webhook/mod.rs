@@ -13,12 +13,12 @@ use axum::routing::{get, post};
 use axum_server::accept::NoDelayAcceptor;
 
 use crate::control::Control;
-use crate::flights;
 use crate::metrics::OPEN_METRICS;
 
 mod account;
 pub(crate) mod airway;
 pub(crate) mod convert;
+mod flight;
 pub(crate) mod instance;
 pub(crate) mod resource;
 pub(crate) mod review;
@@ -83,12 +83,7 @@ async fn review_flight(
     State(control): State<Arc<Control>>,
     Json(review): Json<Review>,
 ) -> Response {
-    let kind = review.request.object["kind"].as_str().unwrap_or_default();
-    let decision = if flights::is_kind(kind) {
-        instance::decide(&control, kind, &review.request).await
-    } else {
-        Decision::invalid("the object to review is neither a Flight nor a ClusterFlight")
-    };
+    let decision = flight::decide(&control, &review.request).await;
     answer(&review, &decision)
 }
 

@@ -1,5 +1,6 @@
 //! Admission reviews on the wire: the parts of a request that we decide by, and the answer.
 
+use atc_api::names;
 use atc_engine::kept::significant;
 use k8s_openapi::api::authentication::v1::UserInfo;
 use serde::Deserialize;
@@ -41,9 +42,23 @@ pub(crate) struct Request {
     /// The options of the write, `fieldManager` for one.
     #[serde(default)]
     pub(crate) options: Value,
+    /// Whether nothing is to be stored.
+    #[serde(default)]
+    pub(crate) dry_run: Option<bool>,
     /// Who asks.
     #[serde(default)]
     pub(crate) user_info: UserInfo,
+}
+
+impl Request {
+    /// Whether it is a dry run such as we make it ourselves as a service account, of an object that a Flight prints. Whoever
+    /// imitates it is told less of what would become of his own dry run.
+    pub(crate) fn is_tried_as_account(&self) -> bool {
+        let user = self.user_info.username.as_deref().unwrap_or_default();
+        self.dry_run == Some(true)
+            && user.starts_with("system:serviceaccount:")
+            && self.options["fieldManager"] == names::MANAGER_YOKE
+    }
 }
 
 /// A resource as a request names it.
@@ -145,6 +160,28 @@ mod tests {
             significant(&first).to_string(),
             significant(&echo).to_string()
         );
+    }
+
+    #[test]
+    fn which_dry_runs_are_like_those_of_a_flights_account() {
+        let check = |user: &str, manager: &str, dry: Value, expect: bool| {
+            let request: Request = serde_json::from_value(json!({
+                "uid": "u", "operation": "CREATE", "dryRun": dry, "userInfo": { "username": user },
+                "options": { "fieldManager": manager },
+            }))
+            .expect("a request");
+            assert_eq!(
+                request.is_tried_as_account(),
+                expect,
+                "{user} {manager} {dry}"
+            );
+        };
+        let account = "system:serviceaccount:n:app";
+        check(account, "yoke", json!(true), true);
+        check(account, "yoke", json!(false), false);
+        check(account, "yoke", Value::Null, false);
+        check(account, "kubectl", json!(true), false);
+        check("admin", "yoke", json!(true), false);
     }
 
     #[test]

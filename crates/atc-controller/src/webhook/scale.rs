@@ -62,6 +62,7 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
         resource: Resource::default(),
         sub_resource: String::new(),
         options: Value::Null,
+        dry_run: request.dry_run,
         user_info: request.user_info.clone(),
     };
     instance::decide(control, airway, &edit).await

@@ -9,6 +9,7 @@ use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ConfigExt};
 use tower::ServiceBuilder;
 
+use super::impersonation;
 use super::token::{self, TokenFile};
 
 /// A client without retries and limits of its own, which [`Cluster`](super::Cluster) brings.
@@ -21,18 +22,24 @@ use super::token::{self, TokenFile};
 /// kube leaves that off, and then the first request of each connection waits for the acknowledgement of the TLS
 /// handshake's last message, which the other side delays by 40 ms.
 ///
-/// A token in a file is read anew every 50 s, and when it is refused.
+/// A token in a file is read anew every 50 s, and when it is refused. Whom the configuration impersonates counts for calls
+/// that do not say themselves whom they are made as.
 ///
 /// # Errors
 /// When the configuration makes no client: unreadable certificates, credentials that can't be used, a proxy.
 pub fn client(mut config: kube::Config) -> Result<kube::Client, kube::Error> {
     config.default_retry = false;
     let file = TokenFile::take(&mut config.auth_info, Instant::now()).map_err(kube::Error::Auth)?;
+    let said = impersonation::take(&mut config);
     let client = plain(config)?;
-    Ok(match file {
+    let client = match file {
         Some(file) => token::with(&client, file),
         None => client,
-    })
+    };
+    match said {
+        Some(said) => impersonation::with(client, &said),
+        None => Ok(client),
+    }
 }
 
 fn plain(config: kube::Config) -> Result<kube::Client, kube::Error> {

@@ -16,6 +16,7 @@
 //! - [`judge`], `explain`: read a live object and say whether it is ready; why not, by its Pods and events.
 //! - [`wait`], [`wait_ready`]: until gone, until a CRD is served, until ready.
 //! - `token`: a token in a file that is replaced meanwhile.
+//! - `impersonation`: whom calls are made as that do not say so themselves.
 //! - [`error`], [`refusal`]: what went wrong, in words, without the content of Secrets.
 
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub mod error;
 mod explain;
 mod fields;
 pub mod find;
+mod impersonation;
 pub mod intent;
 mod inventory;
 pub mod judge;
@@ -92,6 +94,9 @@ pub struct ClusterOptions {
     /// Of these, calls of one step. Default 8: half of them, so that a stage of a thousand objects does not stand in
     /// everybody's way.
     pub breadth: usize,
+    /// Calls as service accounts in flight at once, and as many more of reviews; see [`Cluster::acting_as`]. Default 8: half
+    /// of ours, since they wait for admission of others, ours included.
+    pub acting_in_flight: usize,
     /// Longest time that one call is retried, waits included. Default 90 s: a server that says "come back in 7 s" for a
     /// minute is waited for, one that stays away longer is the caller's matter.
     pub patience: Duration,
@@ -105,6 +110,7 @@ impl Default for ClusterOptions {
             call_timeout: Duration::from_secs(30),
             in_flight: 16,
             breadth: 8,
+            acting_in_flight: 8,
             patience: Duration::from_secs(90),
         }
     }
@@ -115,6 +121,7 @@ impl Default for ClusterOptions {
 /// # Guarantees
 /// - No call outlives its time limit, no answer its size limit; retries are few, jittered, bounded, and follow
 ///   `Retry-After`. While a call waits for its next try it holds no place in the in-flight limit.
+/// - No call as ourselves waits for a place that a call as a service account has.
 /// - No name, namespace, group or version reaches a URL unchecked.
 /// - No error and no `Debug` output holds the content of a Secret.
 #[derive(Clone)]
@@ -122,12 +129,16 @@ pub struct Cluster {
     inner: Arc<Inner>,
     /// Whom calls are made as, if not as ourselves.
     account: Option<Arc<Account>>,
+    /// Whether they are those of a review.
+    reviewing: bool,
 }
 
 struct Inner {
     client: kube::Client,
     options: ClusterOptions,
     permits: Semaphore,
+    acting: Semaphore,
+    reviewing: Semaphore,
     discovery: Discovery,
 }
 
@@ -143,18 +154,21 @@ impl Cluster {
     /// A cluster behind this client.
     ///
     /// # Caveats
-    /// A client made by `kube::Client::try_from` retries by itself, up to 15 times within one call: make it with
-    /// [`client`].
+    /// A client made by `kube::Client::try_from` retries by itself, up to 15 times within one call, and one that impersonates
+    /// somebody gives his groups to each service account that calls are made as: make it with [`client`].
     pub fn new(client: kube::Client, options: ClusterOptions) -> Self {
-        let permits = Semaphore::new(options.in_flight.clamp(1, Semaphore::MAX_PERMITS));
+        let places = |count: usize| Semaphore::new(count.clamp(1, Semaphore::MAX_PERMITS));
         Self {
             inner: Arc::new(Inner {
+                permits: places(options.in_flight),
+                acting: places(options.acting_in_flight),
+                reviewing: places(options.acting_in_flight),
                 client,
                 options,
-                permits,
                 discovery: Discovery::default(),
             }),
             account: None,
+            reviewing: false,
         }
     }
 
@@ -163,21 +177,40 @@ impl Cluster {
     ///
     /// We need the right to `impersonate` the service account.
     ///
-    /// # Caveats
-    /// A client that acts as somebody else itself (`as` in its kubeconfig) overwrites whom a call is made as: don't use one.
+    /// Such calls have places of their own among those in flight: the API server may ask us for a review of what they write,
+    /// which makes calls in its turn.
     #[must_use]
     pub fn acting_as(&self, account: Account) -> Self {
         Self {
-            inner: self.inner.clone(),
             account: Some(Arc::new(account)),
+            ..self.clone()
+        }
+    }
+
+    /// The same for a review that the API server waits for: its calls as a service account have places that no other work
+    /// takes, since it may be for such work that the API server asks.
+    #[must_use]
+    pub fn reviewing(&self) -> Self {
+        Self {
+            reviewing: true,
+            ..self.clone()
+        }
+    }
+
+    /// The places among the calls in flight that its calls take.
+    fn permits(&self) -> &Semaphore {
+        match (&self.account, self.reviewing) {
+            (None, _) => &self.inner.permits,
+            (Some(_), false) => &self.inner.acting,
+            (Some(_), true) => &self.inner.reviewing,
         }
     }
 
     /// The same cluster, where calls are made as ourselves.
     fn as_ourselves(&self) -> Self {
         Self {
-            inner: self.inner.clone(),
             account: None,
+            ..self.clone()
         }
     }
 

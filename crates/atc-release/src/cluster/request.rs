@@ -8,6 +8,7 @@ use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
 
+use super::impersonation;
 use super::mapping::{Mapping, PathError};
 use super::refusal::Refusal;
 use super::retry::{self, Failure};
@@ -16,8 +17,6 @@ use super::{Cluster, ClusterError, ErrorKind};
 /// Largest answer that is read, in bytes. One object is at most about 3 MiB (etcd's limit, as JSON), a page of a list
 /// holds at most [`super::read::PAGE`] of them; in practice lists are far smaller.
 const MAX_ANSWER: usize = 64 << 20;
-/// Whom a call is made as, if not as ourselves.
-const IMPERSONATE: &str = "impersonate-user";
 /// Most warnings kept of one answer, and the longest text of one, in bytes.
 const MAX_WARNINGS: (usize, usize) = (16, 512);
 
@@ -203,7 +202,7 @@ impl Cluster {
     /// One try, within the in-flight limit and the time limit.
     async fn attempt(&self, call: &Call) -> Result<Answer, Miss> {
         // The semaphore is never closed; if it were, the call would go on without a limit rather than fail.
-        let _permit = self.inner.permits.acquire().await.ok();
+        let _permit = self.permits().acquire().await.ok();
         let limit = self.inner.options.call_timeout;
         match tokio::time::timeout(limit, self.send(call)).await {
             Ok(result) => result,
@@ -228,7 +227,7 @@ impl Cluster {
             .uri(&call.url)
             .header(ACCEPT, call.accept);
         if let Some(account) = self.account() {
-            request = request.header(IMPERSONATE, account.user());
+            request = request.header(impersonation::USER, account.user());
         }
         if let Some(content_type) = call.content_type {
             request = request.header(CONTENT_TYPE, content_type);
