@@ -8,7 +8,7 @@ use crate::flights::{API, Flights, flight, ready};
 use crate::solo::Solo;
 use crate::world::{HOOKS, LIMIT, World, configmap, configmap_in, look, text};
 
-const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+pub(crate) const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const ALL: [&str; 7] = [
     "get", "list", "watch", "create", "patch", "update", "delete",
 ];
@@ -22,7 +22,7 @@ fn user() -> Value {
 }
 
 /// Accounts of the test's namespace and what they may.
-struct Accounts<'a>(&'a World);
+pub(crate) struct Accounts<'a>(pub(crate) &'a World);
 
 impl Accounts<'_> {
     async fn make(&self, name: &str) {
@@ -31,7 +31,7 @@ impl Accounts<'_> {
         self.0.post(&path, &body).await;
     }
 
-    fn subject(&self, name: &str) -> Value {
+    pub(crate) fn subject(&self, name: &str) -> Value {
         json!({ "kind": "ServiceAccount", "namespace": self.0.ns, "name": name })
     }
 
@@ -49,7 +49,7 @@ impl Accounts<'_> {
     }
 
     /// One that may write ConfigMaps here.
-    async fn writer(&self, name: &str) {
+    pub(crate) async fn writer(&self, name: &str) {
         self.make(name).await;
         self.allow(&self.0.ns, name, configmaps(), self.subject(name))
             .await;
@@ -61,7 +61,7 @@ impl Accounts<'_> {
 }
 
 /// Creates what is taken as soon as the API server knows of the rights.
-async fn create(flights: &Flights<'_>, body: &Value) {
+pub(crate) async fn create(flights: &Flights<'_>, body: &Value) {
     eventually(LIMIT, "the Flight is taken", || async {
         flights.create(body).await.map(Some)
     })
@@ -89,7 +89,7 @@ fn refused(answer: Result<Value>, words: &[&str]) {
     }
 }
 
-fn acting(account: &str) -> Value {
+pub(crate) fn acting(account: &str) -> Value {
     json!({ "serviceAccountName": account, "mode": "dynamic" })
 }
 
@@ -322,6 +322,68 @@ async fn nobody_takes_an_account_that_he_may_not_act_as() {
     let printed = flight("deep", &json!({ "objects": [body.clone()] }), &json!({}));
     let said = user_api.post(&all, &printed).await;
     refused(said, &["none that gives rights", "spec.serviceAccountName"]);
+
+    // Nor by a Flight whose own account may not.
+    accounts.make("other").await;
+    let rules = json!([{ "apiGroups": ["yoke.cd"], "resources": ["flights"], "verbs": ALL }]);
+    accounts
+        .allow(&world.ns, "deep", rules, accounts.subject("other"))
+        .await;
+    let printed = flight(
+        "deep",
+        &json!({ "objects": [body.clone()] }),
+        &acting("other"),
+    );
+    eventually(
+        LIMIT,
+        "the account may write Flights, and no such one",
+        || async {
+            let said = flights.create(&printed).await.unwrap_err().to_string();
+            let account = format!(
+                "user \"system:serviceaccount:{}:other\" may not have it act",
+                world.ns
+            );
+            if said.contains(&account) {
+                return Ok(Some(()));
+            }
+            Err(anyhow!("{said}"))
+        },
+    )
+    .await;
+    let rules =
+        json!([{ "apiGroups": ["yoke.cd"], "resources": ["clusterflights"], "verbs": ["create"] }]);
+    let role = json!({ "metadata": { "name": world.ns }, "rules": rules });
+    world.post(&format!("{RBAC}/clusterroles"), &role).await;
+    let binding = json!({
+        "metadata": { "name": world.ns },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": world.ns },
+        "subjects": [user()],
+    });
+    let bindings = format!("{RBAC}/clusterrolebindings");
+    world.post(&bindings, &binding).await;
+    let mut wide = flight(
+        &world.ns,
+        &input("v"),
+        &acting(&format!("{}/app", world.ns)),
+    );
+    wide["kind"] = "ClusterFlight".into();
+    eventually(
+        LIMIT,
+        "the user may write ClusterFlights, and no such one",
+        || async {
+            let said = user_api.post(&format!("{API}/clusterflights"), &wide).await;
+            let said = said.unwrap_err().to_string();
+            if words.iter().all(|word| said.contains(word)) {
+                return Ok(Some(()));
+            }
+            Err(anyhow!("{said}"))
+        },
+    )
+    .await;
+    world.delete(&format!("{bindings}/{}", world.ns)).await;
+    world
+        .delete(&format!("{RBAC}/clusterroles/{}", world.ns))
+        .await;
 
     // What one who may has made, another who may not does not change, but for what says nothing of what it does.
     create(&flights, &body).await;

@@ -26,6 +26,7 @@ mod killed;
 mod kit;
 mod kubeconfigs;
 mod left;
+mod letting_go;
 mod many;
 mod memory;
 mod modes;

@@ -126,6 +126,11 @@ impl WebhookService {
                 "name": "names-an-account",
                 "expression": "has(object.spec) && has(object.spec.serviceAccountName) && object.spec.serviceAccountName != ''",
             }));
+            // Labels and finalizers are nobody's account: while no atc runs they can be written, so that a Flight can be let go.
+            conditions.push(json!({
+                "name": "another-spec",
+                "expression": "oldObject == null || !has(oldObject.spec) || !has(object.spec) || oldObject.spec != object.spec",
+            }));
         }
         configuration(names::WEBHOOK_ACCOUNTS, &webhook)
     }

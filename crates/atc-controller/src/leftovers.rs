@@ -2,6 +2,8 @@
 //! cleaned up. The cluster's garbage collector has removed the children that name the instance as their owner; the record
 //! and what lies in no namespace are left. Records without an instance are found and removed like any release.
 //!
+//! Flights have a way of their own, see `flight`.
+//!
 //! *Guarantees*: nothing is removed because something could not be read: the API server must say that there is no such
 //! instance, and every object of the record must say that an atc made it for that instance. It is done in the
 //! instance's turn of the queue, so that one that comes back is evaluated after it.
@@ -26,6 +28,8 @@ use crate::kinds::{Kind, Setup};
 use crate::owner::Owner;
 use crate::queue::Cause;
 
+mod flight;
+
 /// The first look comes so long after the instances of a kind were listed, so that one look serves all kinds.
 const GATHER: Duration = Duration::from_secs(3);
 /// Then one comes this often: what it looks for comes about by hand, and it lists all records.
@@ -40,6 +44,8 @@ enum LeftoverError {
     Record(String, #[source] RevisionError),
     #[error("can't remove release \"{0}\"")]
     Remove(String, #[source] EngineError),
+    #[error("can't let go of what release \"{0}\" has in no namespace")]
+    LetGo(String, #[source] ClusterError),
 }
 
 /// Looks for them until the process stops.
@@ -99,8 +105,17 @@ async fn look(control: &Control) -> Result<(), ClusterError> {
 /// The instance of a kind that a release would be of, by its name and the namespace of its record.
 fn instance_of(mapping: &Mapping, home: &str, release: &str) -> Option<ResourceRef> {
     let namespace = if mapping.namespaced { home } else { "" };
-    let name = release.strip_prefix(&release_name(mapping, namespace, ""))?;
+    let name = release.strip_prefix(&record_name(mapping, namespace, ""))?;
     (!name.is_empty() && home_of(namespace) == home).then(|| mapping.reference(namespace, name))
+}
+
+/// The release of an instance as its record has it.
+fn record_name(mapping: &Mapping, namespace: &str, name: &str) -> String {
+    if flight::is_one(mapping) {
+        mapping.reference(namespace, name).to_string()
+    } else {
+        release_name(mapping, namespace, name)
+    }
 }
 
 /// The turn of an instance that is not known: if a record of it was found, that is removed.
@@ -142,13 +157,16 @@ async fn try_remove(
     if live.is_some() {
         return Ok(());
     }
-    let release = release_name(mapping, &target.namespace, &target.name);
+    let release = record_name(mapping, &target.namespace, &target.name);
     let home = home_of(&target.namespace);
     let revisions = engine.cluster().full_revisions(&release, home).await;
     let revisions = revisions.map_err(|error| LeftoverError::Record(release.clone(), error))?;
     if revisions.is_empty() {
         // It was on its way out when it was found.
         return Ok(());
+    }
+    if flight::is_one(mapping) {
+        return flight::let_go(control, target, &revisions).await;
     }
     let Some(marks) = marks(&revisions, target) else {
         tracing::warn!(

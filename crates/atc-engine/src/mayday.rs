@@ -11,6 +11,8 @@ use crate::engine::Engine;
 use crate::error::{EngineError, chain};
 use crate::hold::{Hold, HoldRequest, is_without_namespace};
 
+mod account;
+
 /// A release to remove.
 #[derive(Clone, Debug)]
 pub struct MaydayRequest {
@@ -47,7 +49,7 @@ pub struct MaydayReport {
 pub(crate) struct Unremoved {
     /// One line an object.
     failures: Vec<String>,
-    /// Whether any was refused for want of a right.
+    /// Whether all of them were refused for want of a right, none by a webhook or a policy.
     forbidden: bool,
 }
 
@@ -128,18 +130,10 @@ impl Engine {
         let named = || Owner::new(&request.namespace, &request.release);
         let us = request.owner.clone().unwrap_or_else(named);
         let owner_uid = request.owner_uid.as_deref();
-        let removed = match self.carry_out(&plan, &us, owner_uid).await {
-            Err(left) if left.forbidden && self.reach().account().is_some() => {
-                // An account that is gone, or has lost its rights, must hold nobody's removal up. What is removed bears
-                // the marks of this release.
-                tracing::info!(
-                    release = request.release,
-                    why = left.failures.join("; "),
-                    "the release's account may not remove it, removing it as ourselves"
-                );
-                self.as_itself().carry_out(&plan, &us, owner_uid).await?
-            }
-            other => other?,
+        let removed = if self.reach().account().is_some() {
+            self.carry_out_acting(&plan, &us, owner_uid).await?
+        } else {
+            self.carry_out(&plan, &us, owner_uid).await?
         };
         report.deleted = removed.deleted;
         report.orphaned = removed.orphaned;
@@ -184,7 +178,7 @@ impl Engine {
     ) -> Result<Removed, Unremoved> {
         let mut removed = Removed::default();
         let mut failures = Vec::new();
-        let mut forbidden = false;
+        let mut forbidden = true;
         let is_forbidden = |error: &ClusterError| error.kind() == ErrorKind::Forbidden;
         let wait = self.options().prune_wait;
         let pruned = self.reach().prune(&plan.prune, us, wait).await;
@@ -198,9 +192,10 @@ impl Engine {
                 .chain(&pruned.not_ours)
                 .map(|item| item.target.clone()),
         );
-        forbidden |= pruned.errors.iter().any(is_forbidden);
+        forbidden &= pruned.errors.iter().all(is_forbidden);
         failures.extend(pruned.errors.iter().map(|error| chain(error)));
         if failures.is_empty() && !pruned.remaining.is_empty() {
+            forbidden = false;
             let names: Vec<String> = pruned.remaining.iter().map(PruneItem::canonical).collect();
             failures.push(format!(
                 "still there after {} s: {}",
@@ -217,7 +212,7 @@ impl Engine {
                 }
                 Ok(Orphaned::Gone | Orphaned::NotOurs) => removed.settled.push(item.target.clone()),
                 Err(error) => {
-                    forbidden |= is_forbidden(&error);
+                    forbidden &= is_forbidden(&error);
                     failures.push(chain(&error));
                 }
             }

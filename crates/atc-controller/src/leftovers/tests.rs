@@ -36,6 +36,30 @@ fn instances_are_told_by_the_names_of_their_releases() {
 }
 
 #[test]
+fn flights_are_told_by_the_names_of_their_records() {
+    let check = |kind: &str, home: &str, release: &str, expect: Option<(&str, &str)>| {
+        let mapping = Mapping {
+            group: "yoke.cd".into(),
+            version: "v1alpha1".into(),
+            kind: kind.into(),
+            plural: format!("{}s", kind.to_lowercase()),
+            namespaced: kind == "Flight",
+        };
+        let expect = expect.map(|(namespace, name)| mapping.reference(namespace, name));
+        let found = instance_of(&mapping, home, release);
+        assert_eq!(found, expect, "{kind} {home} {release}");
+    };
+    check("Flight", "n", "n/Flight.yoke.cd:a", Some(("n", "a")));
+    check("Flight", "n", "m/Flight.yoke.cd:a", None);
+    check("Flight", "n", "yoke.cd.Flight.n.a", None);
+    check("Flight", "default", "/ClusterFlight.yoke.cd:a", None);
+    let wide = "/ClusterFlight.yoke.cd:a";
+    check("ClusterFlight", "default", wide, Some(("", "a")));
+    check("ClusterFlight", "n", wide, None);
+    check("ClusterFlight", "default", "default/Flight.yoke.cd:a", None);
+}
+
+#[test]
 fn only_what_an_atc_made_for_it_is_its() {
     let target = mapping(true).reference("n", "a");
     let object = |manager: &str, instance: &str, owner: &str| {
