@@ -1,5 +1,7 @@
 //! Certificates of the atc's own making, and an atc that the API server reaches by a URL.
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
@@ -45,55 +47,48 @@ async fn ready(world: &World, atc: &mut Atc<'_>, name: &str) -> Value {
 /// Edits an instance again and again until all configurations name these CAs and the newest one's certificate is served.
 /// No edit may fail.
 async fn edit_until_renewed(kind: &Kind<'_>, atc: &Atc<'_>, name: &str, before: &str) -> String {
-    let world = kind.world;
-    let mut failed = Vec::new();
-    let mut edits = 0;
-    loop {
-        edits += 1;
-        assert!(edits < 4_000, "not renewed; failed edits: {failed:?}");
-        let edit = json!({ "note": edits.to_string() });
-        if let Err(error) = kind.try_edit("a", edit).await {
-            failed.push(format!("{error:#}"));
+    let (edits, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let now = eventually(LIMIT, "the certificate is renewed", || async {
+        let note = edits.fetch_add(1, Ordering::Relaxed).to_string();
+        if let Err(error) = kind.try_edit("a", json!({ "note": note })).await {
+            failed.lock().unwrap().push(format!("{error:#}"));
         }
-        tokio::time::sleep(Duration::from_millis(15)).await;
-        let Some(found) = secret(world, name).await.unwrap() else {
-            continue;
+        let Some(found) = secret(kind.world, name).await? else {
+            return Ok(None);
         };
         let now = bundle(&found);
-        let mut told = now != before;
-        for hook in [
-            "atc-airway",
-            "atc-flight",
-            "atc-accounts",
-            &kind.airway.name(),
-        ] {
-            let hook = world.get(&format!("{HOOKS}/{hook}")).await.unwrap();
-            told &=
-                hook.is_some_and(|hook| hook["webhooks"][0]["clientConfig"]["caBundle"] == *now);
-        }
-        // Its first CA knows no certificate but the newest.
-        let first = decoded(&now);
-        let first = first
-            .split_once(BEGIN)
-            .unwrap()
-            .1
-            .split(BEGIN)
-            .next()
-            .unwrap();
-        atc.trust(&format!("{BEGIN}{first}")).unwrap();
-        if told
-            && atc
-                .get("/live")
-                .await
-                .is_ok_and(|(status, _)| status == 200)
-        {
-            assert!(failed.is_empty(), "{failed:?}");
-            return now;
-        }
-    }
+        let told = now != before && are_told(kind, &now).await?;
+        Ok((told && is_served(atc, &now).await).then_some(now))
+    })
+    .await;
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "{failed:?}");
+    now
 }
 
-/// A Secret as the atc keeps it, whose certificate ends in ten days.
+/// Whether all configurations name these CAs.
+async fn are_told(kind: &Kind<'_>, bundle: &str) -> Result<bool> {
+    let own = kind.airway.name();
+    for hook in ["atc-airway", "atc-flight", "atc-accounts", &own] {
+        let hook = kind.world.get(&format!("{HOOKS}/{hook}")).await?;
+        let hook = hook.unwrap_or_default();
+        if hook["webhooks"][0]["clientConfig"]["caBundle"] != *bundle {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether what is served is known by the first of these CAs, which knows no certificate but the newest.
+async fn is_served(atc: &Atc<'_>, bundle: &str) -> bool {
+    let all = decoded(bundle);
+    let first = all.split(BEGIN).nth(1).unwrap();
+    atc.trust(&format!("{BEGIN}{first}")).unwrap();
+    let answer = atc.get("/live").await;
+    answer.is_ok_and(|(status, _)| status == 200)
+}
+
+/// A Secret as the atc keeps it, whose certificate ends in ten days, but for its label and of another type.
 fn ending(name: &str) -> Value {
     let dated = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
@@ -101,7 +96,7 @@ fn ending(name: &str) -> Value {
         let now = SystemTime::now();
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let epoch = rcgen::date_time_ymd(1970, 1, 1);
-        params.not_before = epoch + now.saturating_sub(Duration::from_hours(24));
+        params.not_before = epoch + (now - Duration::from_hours(24));
         params.not_after = epoch + (now + Duration::from_hours(240));
         params
     };
@@ -112,7 +107,8 @@ fn ending(name: &str) -> Value {
     let cert = dated(&["solo.atc.svc", "solo.atc", "solo", "localhost"]);
     let cert = cert.signed_by(&key, &ca).unwrap();
     json!({
-        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name, "namespace": "atc" },
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+        "metadata": { "name": name, "namespace": "atc" },
         "stringData": { "ca.crt": ca.pem(), "tls.crt": cert.pem(), "tls.key": key.serialize_pem() },
     })
 }
@@ -129,12 +125,25 @@ async fn a_certificate_of_its_own_is_kept_and_renewed_without_a_failed_review_w3
     let old = world.cluster.api.apply(&path, &ending(name)).await.unwrap();
 
     let mut atc = solo.launch(&NONE);
+    // Somebody else's is not touched, and that is said.
+    eventually(LIMIT, "it says that the Secret is not its own", || async {
+        let said = |line: &Value| line.to_string().contains("is neither used nor overwritten");
+        Ok(atc.log().iter().any(said).then_some(()))
+    })
+    .await;
+    let version = |secret: &Value| secret["metadata"]["resourceVersion"].clone();
+    let still = secret(world, name).await.unwrap().unwrap();
+    assert_eq!(version(&still), version(&old));
+    let label = json!({ "metadata": { "labels": { "atc.yoke.cd/kind": "certificate" } } });
+    let old = world.cluster.api.merge(&path, &label).await.unwrap();
     ready(world, &mut atc, name).await;
     let kind = solo.kind().await;
     kind.make("a", json!({ "note": "first" })).await;
     // It ends soon: another one takes its place, and both are known.
     let second = edit_until_renewed(&kind, &atc, name, &bundle(&old)).await;
     assert_eq!(decoded(&second).matches(BEGIN).count(), 2);
+    let typed = secret(world, name).await.unwrap().unwrap();
+    assert_eq!(typed["type"], "kubernetes.io/tls");
 
     // Somebody deletes it: the same.
     world.delete(&path).await;
@@ -153,11 +162,14 @@ async fn a_certificate_of_its_own_is_kept_and_renewed_without_a_failed_review_w3
         kept["metadata"]["resourceVersion"]
     );
     kind.delete("a").await;
+    let key = text(&kept["data"]["tls.key"]);
+    let plain = decoded(key);
+    let line = plain.lines().nth(1).unwrap();
     let log = atc.log();
-    assert!(
-        !log.iter()
-            .any(|line| line.to_string().contains("PRIVATE KEY"))
-    );
+    assert!(!log.is_empty());
+    for word in ["PRIVATE KEY", key, line] {
+        assert!(!log.iter().any(|said| said.to_string().contains(word)));
+    }
     atc.terminate().unwrap();
     world.delete(&path).await;
 }
@@ -166,7 +178,7 @@ async fn a_certificate_of_its_own_is_kept_and_renewed_without_a_failed_review_w3
 async fn an_atc_outside_of_the_cluster_is_reached_by_its_url() {
     let solo = Solo::begin().await;
     let world = &solo.world;
-    let url = ("WEBHOOK_URL", "https://localhost:$PORT");
+    let url = ("WEBHOOK_URL", "https://localhost:$PORT/team/atc/");
     let nothing = [("SVC_NAME", ""), ("SVC_NAMESPACE", "atc"), ("SVC_PORT", "")];
     let environment: Vec<_> = NONE.into_iter().chain(nothing).chain([url]).collect();
     let name = "atc-certificate-localhost";
@@ -183,7 +195,7 @@ async fn an_atc_outside_of_the_cluster_is_reached_by_its_url() {
         assert!(config["service"].is_null(), "{config}");
         let url = text(&config["url"]);
         assert!(
-            url.starts_with("https://localhost:") && url.ends_with(path),
+            url.starts_with("https://localhost:") && url.ends_with(&format!("/team/atc{path}")),
             "{url}"
         );
     };

@@ -71,7 +71,7 @@ pub(crate) struct Args {
     /// Name of the Service through which the API server reaches us
     #[arg(long, env = "SVC_NAME", required_unless_present = "webhook_url")]
     pub(crate) svc_name: Option<String>,
-    /// Its namespace, which is ours; with WEBHOOK_URL `default` by default
+    /// Its namespace, which is ours, also where there is no Service
     #[arg(long, env = "SVC_NAMESPACE", required_unless_present = "webhook_url")]
     pub(crate) svc_namespace: Option<String>,
     /// Its port
@@ -158,10 +158,14 @@ impl Args {
         let port = self.svc_port.filter(|port| *port != 0);
         let (name, namespace, port) = match (url.is_some(), name, namespace, port) {
             (false, Some(name), Some(namespace), Some(port)) => (name, namespace, port),
-            (true, name, namespace, port) => (
+            (true, name, Some(namespace), port) => (
                 name.unwrap_or_else(|| "atc".to_owned()),
-                namespace.unwrap_or_else(|| "default".to_owned()),
+                namespace,
                 port.unwrap_or_default(),
+            ),
+            (true, _, None, _) => bail!(
+                "the atc needs a namespace of its own, also outside of the cluster: give SVC_NAMESPACE. Its certificate and \
+                 its credentials lie there, and ConfigMaps there say for all releases when objects are ready"
             ),
             _ => bail!(
                 "the API server must be able to reach the atc: give SVC_NAME, SVC_NAMESPACE and SVC_PORT, or, outside of \
@@ -304,13 +308,13 @@ mod tests {
         assert_eq!(found.url, None);
         let url = "--webhook-url=https://localhost:3000";
         for more in [
-            &[url][..],
-            &[url, "--svc-name=", "--svc-namespace=", "--svc-port="],
+            &[url, "--svc-namespace=n"][..],
+            &[url, "--svc-name=", "--svc-namespace=n", "--svc-port="],
         ] {
             let found = reach(more).expect("parses").expect("a URL");
             assert_eq!(
                 (found.name.as_str(), found.namespace.as_str()),
-                ("atc", "default")
+                ("atc", "n")
             );
             assert_eq!(
                 found.url.map(|url| url.host()).as_deref(),
@@ -320,6 +324,8 @@ mod tests {
         assert!(reach(&service[..2]).is_err());
         for (more, words) in [
             (&["--webhook-url="][..], "SVC_NAME"),
+            (&[url][..], "give SVC_NAMESPACE"),
+            (&[url, "--svc-namespace="][..], "give SVC_NAMESPACE"),
             (
                 &[
                     "--webhook-url=",

@@ -157,6 +157,11 @@ pub async fn run(
         policy: settings.policy.clone(),
         evaluations: settings.concurrency,
         prune_wait: PRUNE_WAIT,
+        reserved: source
+            .made()
+            .map(|made| made.reference())
+            .into_iter()
+            .collect(),
         ..EngineOptions::default()
     };
     let engine = Engine::new(cluster.clone(), options).map_err(AppError::Engine)?;
@@ -243,10 +248,8 @@ async fn self_made(settings: &Settings) -> Result<Arc<SelfMade>, AppError> {
         Some(url) => {
             // Another URL is another Secret: two that differ in it do not replace each other's.
             let host = url.host();
-            let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-            let word = host.replace(|c| !is_plain(c), "-");
-            let word = word.trim_matches('-');
-            (vec![host.clone()], format!("{service}-certificate-{word}"))
+            let secret = certificates::name_for_host(service, &host);
+            (vec![host], secret)
         }
         None => (
             vec![

@@ -19,6 +19,7 @@ use axum_server::tls_rustls::RustlsConfig;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 
 use crate::control::Control;
@@ -37,6 +38,9 @@ const RETRY: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(1);
 /// Tries to write a Secret that others write meanwhile.
 const TRIES: usize = 5;
+
+/// Bytes of the hash in the Secret's name: 4, no more than tells some hosts apart.
+const HASH: usize = 4;
 
 /// Keys of the Secret.
 const CA: &str = "ca.crt";
@@ -75,6 +79,13 @@ pub enum CertificateError {
     /// What is to be written is no object.
     #[error("can't make the Secret for the certificate")]
     Object(#[source] ObjectError),
+    /// Somebody else's Secret has that name.
+    #[error(
+        "Secret \"{0}\" is not ours, it has no label \"{label}: {word}\", so it is neither used nor overwritten: delete it or \
+         give it another name, or give certificate files",
+        label = names::LABEL_OUR_KIND, word = names::KIND_CERTIFICATE
+    )]
+    Foreign(String),
     /// Others write the Secret again and again.
     #[error("Secret \"{0}\" for the certificate changes each time that it is written")]
     Busy(String),
@@ -158,12 +169,18 @@ impl SelfMade {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The Secret that it is kept in.
+    pub(crate) fn reference(&self) -> ResourceRef {
+        secrets().reference(&self.namespace, &self.name)
+    }
+
     fn secret(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 
+    /// Whether it is good now and at that time: one that was made by a clock ahead of ours may be good only then.
     fn is_good(&self, set: &TlsSet, at: SystemTime) -> bool {
-        set.is_good_for(&self.hosts, at)
+        set.is_good_for(&self.hosts, SystemTime::now()) && set.is_good_for(&self.hosts, at)
     }
 
     /// Whether what is to be served is not to be replaced for a while.
@@ -198,12 +215,13 @@ fn read(secret: &Value) -> Option<TlsSet> {
     Some(TlsSet::new(part(CA)?, part(CERT)?, part(KEY)?))
 }
 
-fn written(namespace: &str, name: &str, set: &TlsSet) -> Value {
+/// The Secret to write. One that is there keeps its type, which nobody can change.
+fn written(namespace: &str, name: &str, set: &TlsSet, live: Option<&Value>) -> Value {
     let part = |bytes: &[u8]| STANDARD.encode(bytes);
     json!({
         "apiVersion": "v1",
         "kind": "Secret",
-        "type": "Opaque",
+        "type": live.and_then(|live| live["type"].as_str()).unwrap_or("Opaque"),
         "metadata": {
             "name": name,
             "namespace": namespace,
@@ -211,6 +229,26 @@ fn written(namespace: &str, name: &str, set: &TlsSet) -> Value {
         },
         "data": { (CA): part(set.ca()), (CERT): part(set.cert()), (KEY): part(set.key()) },
     })
+}
+
+/// Whether an atc made this Secret, or somebody for it.
+fn is_ours(secret: &Value) -> bool {
+    LiveMeta::of(secret).label(names::LABEL_OUR_KIND) == Some(names::KIND_CERTIFICATE)
+}
+
+/// The Secret's name for a host that is not that of a Service: two hosts have two. What tells hosts apart that are written alike
+/// is a hash.
+pub(crate) fn name_for_host(service: &str, host: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let word = host.replace(|c| !is_plain(c), "-");
+    let name = format!("{service}-certificate-{}", word.trim_matches('-'));
+    if word == host {
+        return name;
+    }
+    let hash = Sha256::digest(host);
+    let hash = hash.iter().take(HASH);
+    let hash = hash.fold(0_u32, |sum, byte| (sum << 8) | u32::from(*byte));
+    format!("{name}-{hash:08x}")
 }
 
 /// Agrees with whoever else serves: takes what the Secret holds, or puts there what was made. Once that has succeeded, what
@@ -253,6 +291,9 @@ async fn settle(
     for _ in 0..TRIES {
         let live = cluster.get(&secrets(), &made.namespace, &made.name).await;
         let live = live.map_err(refused)?;
+        if live.as_ref().is_some_and(|live| !is_ours(live)) {
+            return Err(CertificateError::Foreign(made.secret()));
+        }
         let kept = live.as_ref().and_then(read);
         if let Some(set) = kept.as_ref().filter(|set| made.is_good(set, good_at)) {
             made.keep(set.clone());
@@ -267,7 +308,7 @@ async fn settle(
         } else {
             (*now).clone()
         };
-        let object = written(&made.namespace, &made.name, &set);
+        let object = written(&made.namespace, &made.name, &set, live.as_ref());
         let object = Object::try_from(object).map_err(CertificateError::Object)?;
         let done = match &live {
             None => cluster.create(&object, names::MANAGER_ATC).await.map(drop),
@@ -362,7 +403,11 @@ mod tests {
     #[test]
     fn a_secret_holds_a_whole_set_or_none() {
         let set = make(&["atc.n.svc".to_owned()], b"").expect("a set");
-        let secret = written("n", "s", &set);
+        let secret = written("n", "s", &set, None);
+        assert!(is_ours(&secret) && secret["type"] == "Opaque");
+        let typed = json!({ "type": "kubernetes.io/tls" });
+        assert!(!is_ours(&typed));
+        assert_eq!(written("n", "s", &set, Some(&typed))["type"], typed["type"]);
         assert!(read(&secret).is_some_and(|found| found == set));
         for key in [CA, CERT, KEY] {
             let mut half = secret.clone();
@@ -372,6 +417,33 @@ mod tests {
             assert!(read(&half).is_none(), "{key}");
         }
         assert!(read(&Value::Null).is_none());
+    }
+
+    #[test]
+    fn hosts_that_are_written_alike_have_secrets_of_their_own() {
+        let name = |host: &str| name_for_host("atc", host);
+        assert_eq!(name("localhost"), "atc-certificate-localhost");
+        assert_eq!(name("a-b"), "atc-certificate-a-b");
+        let hosts = ["a-b", "a.b", "1::2", "1--2", "1..2", "::1", "1"];
+        let names: std::collections::BTreeSet<_> = hosts.map(name).into();
+        assert_eq!(names.len(), hosts.len(), "{names:?}");
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        assert!(names.iter().all(|name| name.chars().all(is_name)));
+    }
+
+    #[tokio::test]
+    async fn a_set_that_is_not_good_yet_is_not_good_later_either() {
+        let hosts = vec!["localhost".to_owned()];
+        let ours = SelfMade::new("n".into(), "s".into(), hosts.clone())
+            .await
+            .expect("one");
+        let at = |then: SystemTime| made::make(&hosts, then, b"").expect("a set");
+        let now = SystemTime::now();
+        let day = Duration::from_hours(24);
+        let until = now + RENEW_BEFORE;
+        assert!(ours.is_good(&at(now), until));
+        assert!(!ours.is_good(&at(now + 2 * day), until));
+        assert!(!ours.is_good(&at(now - 80 * day), until));
     }
 
     #[tokio::test]

@@ -18,6 +18,9 @@ pub enum WebhookUrlError {
     /// The API server calls no webhook without TLS.
     #[error("it must begin with https://, since the API server calls no webhook without TLS")]
     Scheme,
+    /// Its path would be a pattern to our server.
+    #[error("its path may have letters, digits, \"-\", \"_\", \".\" and \"/\" only")]
+    Path,
     /// It says more than where.
     #[error("it may have no user, no password, no query and no fragment")]
     Beyond,
@@ -35,10 +38,14 @@ impl FromStr for WebhookUrl {
             && url.password().is_none()
             && url.query().is_none()
             && url.fragment().is_none();
-        if bare {
+        if !bare {
+            return Err(WebhookUrlError::Beyond);
+        }
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
+        if url.path().bytes().all(plain) && !url.path().contains("//") {
             Ok(Self(url))
         } else {
-            Err(WebhookUrlError::Beyond)
+            Err(WebhookUrlError::Path)
         }
     }
 }
@@ -47,6 +54,11 @@ impl WebhookUrl {
     /// The URL of a path, which begins with a slash.
     pub fn at(&self, path: &str) -> String {
         format!("{}{path}", self.0.as_str().trim_end_matches('/'))
+    }
+
+    /// Its path, without a slash at its end; empty for the root.
+    pub(crate) fn prefix(&self) -> String {
+        self.0.path().trim_end_matches('/').to_owned()
     }
 
     /// The name or address of its host, as a certificate has it.
@@ -92,6 +104,11 @@ mod tests {
         ] {
             let url: WebhookUrl = text.parse().expect(text);
             assert_eq!((url.at("/x").as_str(), url.host().as_str()), (at, host));
+            assert!(
+                at.ends_with(&format!("{}/x", url.prefix())),
+                "{}",
+                url.prefix()
+            );
         }
     }
 
@@ -106,6 +123,9 @@ mod tests {
             ("https://me:word@localhost", "no password"),
             ("https://localhost?a", "no query"),
             ("https://localhost#a", "no fragment"),
+            ("https://localhost/{a}", "its path"),
+            ("https://localhost/a//b", "its path"),
+            ("https://localhost/%2f", "its path"),
         ] {
             let error = text.parse::<WebhookUrl>().expect_err(text).to_string();
             assert!(error.contains(words), "{text}: {error}");

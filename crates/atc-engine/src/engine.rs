@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use atc_api::Account;
+use atc_api::{Account, ResourceRef};
 use atc_artifact::{Certificates, Credentials, FetchOptions, Fetcher, ModulePolicy};
 use atc_flight::{Compiler, Runtime, RuntimeOptions};
 use atc_release::cluster::Cluster;
@@ -36,6 +36,8 @@ pub struct EngineOptions {
     pub stage_wait: Duration,
     /// Longest time between two looks at what is waited for and no watch shows. Default 2 s, as in the existing tool.
     pub poll: Duration,
+    /// Objects that no instance's release may hold, since they are the process's own. Default none.
+    pub reserved: Vec<ResourceRef>,
     /// Whether what is said of a stage that is not ready also has the words of its Pods and events: a few calls, for
     /// somebody who reads them. Default no.
     pub explain: bool,
@@ -53,6 +55,7 @@ impl Default for EngineOptions {
             prune_wait: Duration::from_mins(2),
             stage_wait: Duration::from_secs(30),
             poll: Duration::from_secs(2),
+            reserved: Vec::new(),
             explain: false,
         }
     }

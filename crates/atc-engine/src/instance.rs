@@ -354,6 +354,7 @@ impl Engine {
                     .then(|| identity.namespace.to_owned()),
                 cross_namespace: !settings.mapping.namespaced,
                 confined: settings.subject.is_confined(),
+                reserved: self.options().reserved.clone(),
             },
             force_conflicts: true,
             force_ownership: true,

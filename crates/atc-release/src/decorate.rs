@@ -40,6 +40,8 @@ pub struct Decoration {
     /// Whether only namespaced objects may be made, and none that gives rights: whoever wrote what is run has no rights
     /// of the cluster's own.
     pub confined: bool,
+    /// Objects that whoever works on the release keeps for himself, and that no release may hold.
+    pub reserved: Vec<ResourceRef>,
 }
 
 impl Decoration {
@@ -82,6 +84,12 @@ pub enum DecorateError {
         listed(.0), if .0.len() == 1 { "is" } else { "are" }
     )]
     Record(Vec<String>),
+    /// Objects of the atc's own.
+    #[error(
+        "{} {} for the atc itself, which is not written by what a flight prints; choose another name",
+        listed(.0), if .0.len() == 1 { "is" } else { "are" }
+    )]
+    Reserved(Vec<String>),
     /// The same object twice, now that both have a namespace.
     #[error("the same object occurs twice: {}", listed(.0))]
     Duplicate(Vec<String>),
@@ -89,6 +97,9 @@ pub enum DecorateError {
 
 /// The groups of Roles and RoleBindings.
 const RBAC: [&str; 2] = ["rbac.authorization.k8s.io", "authorization.openshift.io"];
+
+/// Type of a Secret that gets the token of the service account that an annotation of it names.
+const TOKEN: &str = "kubernetes.io/service-account-token";
 
 /// At most this many objects are named in one message.
 const MAX_LISTED: usize = 20;
@@ -120,6 +131,7 @@ pub fn decorate(
     let mut outside = Vec::new();
     let mut beyond = Vec::new();
     let mut records = Vec::new();
+    let mut reserved = Vec::new();
     let mut seen = BTreeSet::new();
     let mut twice = BTreeSet::new();
     for object in stages.objects_mut() {
@@ -138,6 +150,9 @@ pub fn decorate(
         settle_namespace(object, namespaced, decoration);
         if is_record(object) {
             records.push(object.canonical());
+        }
+        if decoration.reserved.contains(&object.reference()) {
+            reserved.push(object.canonical());
         }
         if decoration.confined && (!namespaced || gives_rights(object)) {
             beyond.push(object.canonical());
@@ -165,6 +180,9 @@ pub fn decorate(
     }
     if !records.is_empty() {
         return Err(DecorateError::Record(records));
+    }
+    if !reserved.is_empty() {
+        return Err(DecorateError::Reserved(reserved));
     }
     if !beyond.is_empty() {
         return Err(DecorateError::Confined(beyond));
@@ -234,12 +252,14 @@ fn is_record(object: &Object) -> bool {
             .any(|label| !labels[label].is_null())
 }
 
-/// Whether an object gives whoever prints it rights that it may not have: by a Role, or by an override or a Flight that
-/// acts as a service account, whose check at admission does not see who had it printed.
+/// Whether an object gives whoever prints it rights that it may not have: by a Role, by a Secret that the cluster puts the
+/// token of a service account into, which its own release may read, or by an override or a Flight that acts as a service
+/// account, whose check at admission does not see who had it printed.
 fn gives_rights(object: &Object) -> bool {
     let annotations = &object.metadata()["annotations"];
-    let group = object.group_kind().group;
+    let GroupKind { group, kind } = object.group_kind();
     RBAC.contains(&&*group)
+        || (group.is_empty() && kind == "Secret" && object.value()["type"] == TOKEN)
         || (group == names::GROUP && !object.value()["spec"]["serviceAccountName"].is_null())
         || [
             names::ANNOTATION_OVERRIDE_FLIGHT,

@@ -14,6 +14,7 @@ use axum_server::accept::NoDelayAcceptor;
 
 use crate::control::Control;
 use crate::metrics::OPEN_METRICS;
+use crate::webhook_url::WebhookUrl;
 
 mod account;
 pub(crate) mod airway;
@@ -38,8 +39,18 @@ const CONVERSION_MAX: usize = 32 << 20;
 /// Running requests may take so long to end when the process stops.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// The routes.
+/// The routes, at the root and below the path of the URL that we are asked by, if that has one: a proxy in between may pass
+/// it on or not.
 fn router(control: Arc<Control>) -> Router {
+    let prefix = control.service.url.as_ref().map(WebhookUrl::prefix);
+    let routes = routes(control);
+    match prefix.filter(|prefix| !prefix.is_empty()) {
+        Some(prefix) => routes.clone().nest(&prefix, routes),
+        None => routes,
+    }
+}
+
+fn routes(control: Arc<Control>) -> Router {
     Router::new()
         .route("/live", get(|| async { "ok\n" }))
         .route("/ready", get(ready))

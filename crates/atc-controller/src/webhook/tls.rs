@@ -1,8 +1,8 @@
 //! The certificate that we serve and the CAs by which it is known, followed while the process runs.
 //!
 //! They come from three files, or are of our own making. The three are taken as one set, and only where they belong together:
-//! a set that is half written keeps the last good one. Where the CA changes, both CAs are told to the API server first, and the new certificate is served at the next
-//! look, so that no review fails in between.
+//! a set that is half written keeps the last good one. Where the CA changes, both CAs are told to the API server first, and the
+//! new certificate is served at the next look, so that reviews go on in between.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -272,7 +272,7 @@ pub(crate) async fn follow(
     if let Err(misfit) = first.check() {
         tracing::warn!(
             error = chain(&misfit),
-            "the certificate files do not belong together: the API server will refuse to ask for reviews"
+            "certificate, key and CA do not belong together: the API server will refuse to ask for reviews"
         );
     }
     let mut rotation = Rotation {
@@ -298,7 +298,7 @@ pub(crate) async fn follow(
         if let Some(error) = trouble.as_ref().filter(|_| trouble != said) {
             tracing::warn!(
                 error,
-                "the certificate files are not usable, keeping what was read before"
+                "the new certificate is not usable, keeping the one before"
             );
         }
         said = trouble;

@@ -344,12 +344,17 @@ fn who_is_confined_makes_nothing_cluster_scoped_and_nothing_that_gives_rights() 
     let mut acting = plain.clone();
     acting["spec"]["serviceAccountName"] = "admin".into();
     assert!(made(plain).is_ok());
+    let mut token = object("v1", "Secret", &json!({ "name": "a" }));
+    token["type"] = "Opaque".into();
+    assert!(made(token.clone()).is_ok());
+    token["type"] = "kubernetes.io/service-account-token".into();
     for beyond in [
         object(rbac, "Role", &json!({ "name": "a" })),
         object(rbac, "RoleBinding", &json!({ "name": "a" })),
         object("v1", "Namespace", &json!({ "name": "a" })),
         cm(&overriding),
         acting,
+        token,
     ] {
         let words = made(beyond).unwrap_err().to_string();
         assert!(
@@ -431,5 +436,27 @@ fn no_flight_prints_the_record_of_a_release() {
     }
     for free in ["yoke", "yoke.", "yoke.web", "web.0123456789ab"] {
         assert!(made("Secret", json!({ "name": free })).is_ok(), "{free}");
+    }
+}
+
+#[test]
+fn no_flight_prints_what_is_the_atcs_own() {
+    let secret = |namespace: &str, name: &str| {
+        let metadata = json!({ "name": name, "namespace": namespace });
+        object("v1", "Secret", &metadata)
+    };
+    let ours = Decoration {
+        cross_namespace: true,
+        reserved: vec![Object::try_from(secret("atc", "key")).unwrap().reference()],
+        ..decoration()
+    };
+    let made = |value: Value| decorate(stages(&[value]), &ours, &scopes).map(drop);
+    let error = made(secret("atc", "key")).unwrap_err().to_string();
+    assert!(
+        error.contains("secret/key") && error.contains("for the atc itself"),
+        "{error}"
+    );
+    for free in [secret("ns", "key"), secret("atc", "other")] {
+        assert_eq!(made(free), Ok(()));
     }
 }
