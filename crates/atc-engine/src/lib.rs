@@ -14,9 +14,11 @@ pub mod evaluate;
 mod hold;
 mod host;
 pub mod instance;
+#[doc(hidden)]
 pub mod kept;
 mod mayday;
 pub mod memory;
+#[doc(hidden)]
 pub mod objects;
 pub mod observer;
 pub mod operator;

@@ -27,6 +27,8 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 const PAGE: u32 = 500;
 /// The first retry of a broken watch comes after this time.
 const BACKOFF_MIN: Duration = Duration::from_millis(200);
+/// A watch that ends in less time counts as broken, whatever it said: a proxy may take it and close it at once.
+const BRIEF: Duration = Duration::from_secs(5);
 /// No retry of a broken watch is further off than this: a kind whose CRD comes back is served within seconds.
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
 
@@ -124,23 +126,29 @@ pub async fn run(
     };
     let mut pause = BACKOFF_MIN;
     loop {
+        let begun = Instant::now();
         let round = tokio::select! {
             () = stop.cancelled() => return,
             round = watch.round() => round,
         };
-        let Err(broken) = round else {
-            pause = BACKOFF_MIN;
-            continue;
-        };
         let (kind, group) = (&watch.mapping.kind, &watch.mapping.group);
-        tracing::warn!(
-            kind,
-            group,
-            error = chain(&broken),
-            "a watch broke, beginning anew"
-        );
-        if !matches!(broken, Broken::Silent(_)) {
-            watch.version = None;
+        match round {
+            Ok(()) if begun.elapsed() >= BRIEF => {
+                pause = BACKOFF_MIN;
+                continue;
+            }
+            Ok(()) => tracing::debug!(kind, group, "a watch ended as soon as it was begun"),
+            Err(broken) => {
+                tracing::warn!(
+                    kind,
+                    group,
+                    error = chain(&broken),
+                    "a watch broke, beginning anew"
+                );
+                if !matches!(broken, Broken::Silent(_)) {
+                    watch.version = None;
+                }
+            }
         }
         let wait = pause.mul_f64(0.5 + rand::random::<f64>() / 2.0);
         pause = (pause * 2).min(BACKOFF_MAX);

@@ -31,7 +31,9 @@ pub const DRAIN: Duration = Duration::from_secs(5);
 /// See the module's words.
 ///
 /// *Caveats*: one process serves a kind at a time: run one replica, or elect a leader. The credentials need `list` and
-/// `watch`, cluster-wide, for the kind, for each kind that its flight prints, and for each that it looks up.
+/// `watch`, cluster-wide, for the kind, for each kind that its flight prints, and for each that it looks up; what can't be
+/// watched is tried again for ever, and told through `tracing` only. Mode `static` is as `standard`: nobody is kept from the
+/// children.
 pub struct Operator {
     engine: Engine,
     flight: LoadedFlight,
@@ -134,6 +136,7 @@ impl Serving {
     async fn one(&self, instance: &ResourceRef, work: &Work) -> Disposition {
         let Some(kept) = self.instance(instance) else {
             self.hub.forget(instance);
+            self.queue.forget(instance);
             return Disposition::Wait;
         };
         let mut memory = kept.memory.lock().await;

@@ -16,6 +16,7 @@ use atc_watch::{Cause as WakeCause, Effect, Wake, WatchHub};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::disposition::{Disposition, backoff};
 
@@ -512,7 +513,8 @@ impl<K: Keyed> SharedQueue<K> {
         self.len() == 0
     }
 
-    /// Runs what is due until told to stop; then waits for what is running. A run that breaks down is tried again.
+    /// Runs what is due until told to stop; then waits for what is running. A run that breaks down is tried again. Dropped
+    /// before its end, it takes what is running with it: nobody runs twice because somebody else goes on.
     pub async fn drive<R>(self: &Arc<Self>, stop: &CancellationToken, run: impl Fn(K, Work) -> R)
     where
         R: Future<Output = Disposition> + Send + 'static,
@@ -524,7 +526,8 @@ impl<K: Keyed> SharedQueue<K> {
                 Some(_) = runs.join_next() => continue,
                 next = self.next() => next,
             };
-            let (queue, ran) = (self.clone(), tokio::spawn(run(key.clone(), work)));
+            let ran = AbortOnDropHandle::new(tokio::spawn(run(key.clone(), work)));
+            let queue = self.clone();
             runs.spawn(async move {
                 let disposition = ran.await.unwrap_or_else(|error| {
                     tracing::error!(?key, %error, "a run broke down; it is tried again");

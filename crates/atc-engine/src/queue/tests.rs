@@ -201,3 +201,32 @@ fn looking_at_the_status_keeps_the_retry() {
         .expect("the retry is still due");
     assert_eq!((work.effect, work.cause), (Effect::Evaluate, Cause::Timer));
 }
+
+/// Says when it goes.
+struct Guard(tokio::sync::mpsc::UnboundedSender<&'static str>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.0.send("ended");
+    }
+}
+
+#[tokio::test]
+async fn what_runs_ends_with_whoever_drives_it() {
+    let queue = SharedQueue::new(Limits::new(2));
+    queue.push(&Name("a", 1), Effect::Evaluate, Cause::Edit("it".into()));
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let run = |_, _| {
+        let guard = Guard(tell.clone());
+        async move {
+            let _ = guard.0.send("begun");
+            std::future::pending::<Disposition>().await
+        }
+    };
+    let stop = CancellationToken::new();
+    tokio::select! {
+        () = queue.drive(&stop, run) => panic!("it goes on for ever"),
+        said = told.recv() => assert_eq!(said, Some("begun")),
+    }
+    assert_eq!(told.recv().await, Some("ended"));
+}

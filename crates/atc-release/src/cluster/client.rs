@@ -8,6 +8,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ConfigExt};
 use tower::ServiceBuilder;
+use tower_http::decompression::DecompressionLayer;
 
 use super::impersonation;
 use super::token::{self, TokenFile};
@@ -18,7 +19,7 @@ use super::token::{self, TokenFile};
 /// connections. It speaks HTTP/1.1 only, one connection per call in flight, kept open for the next; HTTP/2 in its place
 /// was measured and took as much CPU on both sides.
 ///
-/// The layers are those of `kube::Client::try_from`, but for the socket: small writes are sent at once (`TCP_NODELAY`).
+/// The layers are those of `kube::Client::try_from`, but for its log of each request and for the socket: small writes are sent at once (`TCP_NODELAY`).
 /// kube leaves that off, and then the first request of each connection waits for the acknowledgement of the TLS
 /// handshake's last message, which the other side delays by 40 ms.
 ///
@@ -60,6 +61,7 @@ fn plain(config: kube::Config) -> Result<kube::Client, kube::Error> {
     let http: Client<_, Body> = Client::builder(TokioExecutor::new()).build(connector);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
+        .layer(DecompressionLayer::new().gzip(!config.disable_compression))
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(tower::BoxError::from)

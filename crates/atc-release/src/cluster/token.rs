@@ -66,7 +66,13 @@ impl TokenFile {
 fn read(path: &Path) -> Result<HeaderValue, AuthError> {
     let token = std::fs::read_to_string(path)
         .map_err(|source| AuthError::ReadTokenFile(source, path.to_owned()))?;
-    let header = HeaderValue::try_from(format!("Bearer {}", token.trim()));
+    let token = token.trim();
+    if token.is_empty() {
+        // Whoever writes it has emptied it first. Without a token one would be nobody, which is refused with other words.
+        let empty = std::io::Error::new(std::io::ErrorKind::InvalidData, "it is empty");
+        return Err(AuthError::ReadTokenFile(empty, path.to_owned()));
+    }
+    let header = HeaderValue::try_from(format!("Bearer {token}"));
     let mut header = header.map_err(AuthError::InvalidBearerToken)?;
     header.set_sensitive(true);
     Ok(header)
