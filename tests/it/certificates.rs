@@ -96,7 +96,7 @@ fn ending(name: &str) -> Value {
         let now = SystemTime::now();
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let epoch = rcgen::date_time_ymd(1970, 1, 1);
-        params.not_before = epoch + (now - Duration::from_hours(24));
+        params.not_before = epoch + now - Duration::from_hours(24);
         params.not_after = epoch + (now + Duration::from_hours(240));
         params
     };

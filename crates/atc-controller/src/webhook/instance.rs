@@ -60,7 +60,7 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
             "Airway \"{airway}\" is changing its version; try again in a moment"
         ));
     }
-    let judging = judge(control, airway, &kind, &setup, request, limit);
+    let judging = Box::pin(judge(control, airway, &kind, &setup, request, limit));
     timeout_at(deadline, judging).await.unwrap_or_else(|_| {
         Decision::invalid(format!(
             "it could not be checked within {} s",

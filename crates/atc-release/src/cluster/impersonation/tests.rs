@@ -12,7 +12,7 @@ async fn serve() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let said = Arc::new(Mutex::new(Vec::new()));
-    let heard = said.clone();
+    let log = said.clone();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut head = Vec::new();
@@ -23,7 +23,7 @@ async fn serve() -> (String, Arc<Mutex<Vec<String>>>) {
             let lines = head.lines().filter(|line| line.starts_with("impersonate-"));
             let mut lines: Vec<String> = lines.map(str::to_owned).collect();
             lines.sort_unstable();
-            *heard.lock().unwrap() = lines;
+            *log.lock().unwrap() = lines;
             let status = r#"{"kind":"Status","code":404,"reason":"NotFound","details":{"name":"a","kind":"configmaps"}}"#;
             let size = status.len();
             let answer = format!(
