@@ -18,6 +18,13 @@ pub(crate) fn key(name: &str) -> PathBuf {
         .join(name)
 }
 
+/// Makes a key the only one in the folder `keys` of this one: whole at any moment, as a mounted Secret is.
+fn trust(folder: &Path, name: &str) {
+    let aside = folder.join("aside");
+    std::fs::copy(key(&format!("{name}.pub.pem")), &aside).unwrap();
+    std::fs::rename(aside, folder.join("keys").join("now.pem")).unwrap();
+}
+
 /// The flight that does as its instances say, signed.
 async fn signed(world: &World, folder: &Path) -> Vec<u8> {
     let (bare, signed) = (folder.join("bare.wasm"), folder.join("signed.wasm"));
@@ -44,12 +51,7 @@ async fn only_what_is_allowed_and_signed_is_served_w23() {
     let folder = tempfile::tempdir().unwrap();
     let keys = folder.path().join("keys");
     std::fs::create_dir(&keys).unwrap();
-    let trust = |name: &str| {
-        // Whole at any moment, as a mounted Secret is.
-        let aside = folder.path().join("aside");
-        std::fs::copy(key(&format!("{name}.pub.pem")), &aside).unwrap();
-        std::fs::rename(aside, keys.join("now.pem")).unwrap();
-    };
+    let trust = |name: &str| trust(folder.path(), name);
     trust("p256");
     let files = FileServer::start().unwrap();
     let proven = signed(world, folder.path()).await;
@@ -118,5 +120,42 @@ async fn only_what_is_allowed_and_signed_is_served_w23() {
     })
     .await;
     world.has("a", json!({ "note": "3" })).await;
+    kind.finish().await;
+}
+
+/// The key has signed the converter as well, so that the Airway can't even be set up as it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_taken_away_ends_a_flight_with_a_converter_w23() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("keys");
+    std::fs::create_dir(&keys).unwrap();
+    trust(folder.path(), "p256");
+    let files = FileServer::start().unwrap();
+    let url = files.put("both.wasm", signed(world, folder.path()).await);
+    let keys = keys.to_string_lossy();
+    let _atc = solo.atc(&[("MODULE_VERIFICATION_KEYS_PATH", &keys)]).await;
+    let urls = json!({ "flight": url, "converter": url });
+    let airway = AirwayBuilder::new("Twice", &url).set("wasmUrls", urls);
+    let kind = world.kind(airway).await;
+    kind.make("a", json!({ "note": "1" })).await;
+    world.has("a", json!({ "note": "1" })).await;
+
+    trust(folder.path(), "ed25519");
+    // Has the Airway looked at again.
+    world
+        .delete(&format!("{HOOKS}/{}", kind.airway.name()))
+        .await;
+    kind.says("a", "Error", "fingerprint").await;
+    world.has("a", json!({ "note": "1" })).await;
+
+    trust(folder.path(), "p256");
+    kind.ready("a").await;
+    eventually(LIMIT, "an edit is taken", || async {
+        kind.try_edit("a", json!({ "note": "2" })).await.map(Some)
+    })
+    .await;
+    world.has("a", json!({ "note": "2" })).await;
     kind.finish().await;
 }

@@ -33,7 +33,7 @@ mod established;
 mod flight;
 
 use established::{ESTABLISH, established};
-use flight::served_before;
+use flight::{served_before, withdraw};
 
 /// No instance is evaluated more often than this for its `fixDriftInterval`.
 pub(crate) const DRIFT_MIN: Duration = Duration::from_secs(1);
@@ -179,6 +179,7 @@ pub(crate) async fn reconcile(control: &Arc<Control>, name: &Arc<str>) -> Dispos
             Err(error) => {
                 tracing::warn!(airway = %name, error = chain(&error), "Airway is not served as it says");
                 adopt(control, &kind, name, &object).await;
+                withdraw(control, &kind, name, &object).await;
                 (Ready::error(chain(&error)), error.disposition(), Vec::new())
             }
         }

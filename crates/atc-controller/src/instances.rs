@@ -50,15 +50,20 @@ pub(crate) fn serve(
             objects::run(client, mapping, Only::All, &sink, stop).await;
         });
     } else if differs {
-        for target in kind.references() {
-            control.edited(
-                &Owner::Instance {
-                    airway: airway.clone(),
-                    target,
-                },
-                format!("Airway {airway}"),
-            );
-        }
+        evaluate_all(control, kind, airway);
+    }
+}
+
+/// Has all instances evaluated, since they may come out differently.
+pub(crate) fn evaluate_all(control: &Control, kind: &Kind, airway: &Arc<str>) {
+    for target in kind.references() {
+        control.edited(
+            &Owner::Instance {
+                airway: airway.clone(),
+                target,
+            },
+            format!("Airway {airway}"),
+        );
     }
 }
 
@@ -149,6 +154,10 @@ pub(crate) async fn run(
     if work.effect == Effect::Evaluate && control.kinds.get(airway).is_some() {
         let failed = report.failure.is_some();
         control.metrics.evaluated(airway, failed, started.elapsed());
+        // It may have gone in between: its numbers must not come back.
+        if control.kinds.get(airway).is_none() {
+            control.metrics.forget(airway);
+        }
     }
     let (gone, disposition) = (report.gone, report.disposition);
     instance.settle(report);
