@@ -121,7 +121,7 @@ impl Fetcher {
     }
 
     /// As [`Self::fetch`], but the server is always asked and must answer. A download that is under way already is
-    /// joined.
+    /// joined, and one that has ended since this was called counts as well.
     pub async fn fetch_fresh(
         &self,
         location: &Location,

@@ -262,7 +262,7 @@ fn bare(text: &str) -> String {
     }
 }
 
-/// What begins as `https:` and goes on without two slashes, which no path is meant to: without what may be a password.
+/// What begins as `https:` and goes on without two slashes, which no path is meant to: without what gives access.
 fn lacks_slashes(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once(':')?;
     let known = ["http", "https", "ftp", "ws", "wss"];
@@ -270,8 +270,8 @@ fn lacks_slashes(text: &str) -> Option<String> {
         return None;
     }
     Some(match rest.rsplit_once('@') {
-        Some((_, rest)) => format!("{scheme}:***@{rest}"),
-        None => text.to_owned(),
+        Some((_, rest)) => format!("{scheme}:{}", shown(&format!("***@{rest}"))),
+        None => shown(text),
     })
 }
 

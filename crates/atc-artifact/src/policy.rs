@@ -14,7 +14,8 @@ use crate::memory::lock;
 use crate::proof::{ProofError, prove_by_artifact};
 use crate::signature::{SignatureError, verify};
 
-/// How many verdicts on modules are remembered: 4,096 of some 200 bytes each. Then all are forgotten.
+/// How many verdicts on modules are remembered: 4,096 of some 200 bytes each. Then the refusals are forgotten, and all where
+/// that makes no room.
 const MAX_VERDICTS: usize = 4096;
 
 /// What a [`ModulePolicy`] asks for. By default nothing.
@@ -237,6 +238,13 @@ impl Known {
 
     fn remember(&self, sha256: &str, verdict: Verdict) {
         let mut verdicts = lock(&self.verdicts);
+        // The same keys have proven it by another way: by its artifact, which its own bytes say nothing of.
+        if verdict.is_err() && verdicts.get(sha256).is_some_and(Result::is_ok) {
+            return;
+        }
+        if verdicts.len() >= MAX_VERDICTS {
+            verdicts.retain(|_, known| known.is_ok());
+        }
         if verdicts.len() >= MAX_VERDICTS {
             verdicts.clear();
         }

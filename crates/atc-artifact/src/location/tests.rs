@@ -49,6 +49,14 @@ fn what_is_no_location_says_why() {
         ),
         ("http:h", "ends with '://'"),
         (" HTTPS:\\\\joe:secret@h", "'HTTPS:***@h' is not a URL"),
+        (
+            "https:/b/m?X-Amz-Signature=secret&x=y",
+            "'https:/b/m?X-Amz-Signature=***&x=y' is not a URL",
+        ),
+        (
+            "http:joe:secret@h/m?token=secret",
+            "'http:***@h/m?token=***' is not a URL",
+        ),
         ("http://", "'http://' is not a URL"),
         ("http://h:99999/m", "'http://h:99999/m' is not a URL"),
         ("https://[::1/m", "is not a URL"),

@@ -124,7 +124,7 @@ impl<'a> Session<'a> {
     }
 
     /// Finds out what the registry speaks where plain http is allowed at all: https if anything answers there, or if a
-    /// certificate is refused; plain http only if what answers there looks like a registry.
+    /// certificate, its or ours, is refused or can't be used; plain http only if what answers there looks like a registry.
     async fn probe(
         &self,
         secure: &'static str,
@@ -133,7 +133,7 @@ impl<'a> Session<'a> {
         let probed = tokio::time::timeout(PROBE_TIMEOUT, self.ping(secure)).await;
         let late = match probed {
             Ok(Ok(_)) => return Ok(Scheme::Secure),
-            Ok(Err(error)) if is_untrusted(&error) => return Ok(Scheme::Secure),
+            Ok(Err(error)) if is_of_certificates(&error) => return Ok(Scheme::Secure),
             Ok(Err(_)) => false,
             Err(_) => true,
         };
@@ -306,5 +306,73 @@ impl<'a> Session<'a> {
             format!("unauthorized: there are no credentials for '{registry}'; {advice}")
         };
         refusal(self.at, answer, &more).await
+    }
+}
+
+/// Whether it failed for certificates, the server's or ours: then TLS is spoken there, or meant to be.
+fn is_of_certificates(error: &ArtifactError) -> bool {
+    let ours = matches!(
+        error,
+        ArtifactError::ClientCertificate { .. } | ArtifactError::Certificates { .. }
+    );
+    ours || is_untrusted(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::certificates::CertificateError;
+
+    #[test]
+    fn what_is_wrong_with_certificates_never_leads_to_plain_http() {
+        let url = || "https://h/v2/".to_owned();
+        // Any error of the client: its words name no certificate.
+        let built = reqwest::Client::builder().user_agent("\n").build();
+        let client = Arc::new(built.unwrap_err());
+        let file = |source| ArtifactError::File {
+            path: "x".into(),
+            source: Arc::new(source),
+        };
+        let certificates = |source| ArtifactError::Certificates {
+            url: url(),
+            source: Arc::new(source),
+        };
+        for (error, is_tls) in [
+            (
+                ArtifactError::ClientCertificate {
+                    url: url(),
+                    source: Arc::clone(&client),
+                },
+                true,
+            ),
+            (
+                certificates(CertificateError::Read {
+                    path: "x".into(),
+                    source: io::Error::other("is a directory"),
+                }),
+                true,
+            ),
+            (
+                certificates(CertificateError::TooMuch { path: "x".into() }),
+                true,
+            ),
+            (
+                file(io::Error::other("invalid peer certificate: UnknownIssuer")),
+                true,
+            ),
+            (file(io::Error::other("connection refused")), false),
+            (
+                ArtifactError::Download {
+                    url: url(),
+                    source: client,
+                },
+                false,
+            ),
+        ] {
+            assert_eq!(is_of_certificates(&error), is_tls, "{error:?}");
+        }
     }
 }

@@ -28,7 +28,8 @@ pub struct CosignSignature {
 }
 
 impl Registries {
-    /// All signatures of the artifact whose manifest has this digest, [`MAX_SIGNATURES`] at most.
+    /// All signatures of the artifact whose manifest has this digest, [`MAX_SIGNATURES`] at most. What can't be read is
+    /// passed over, since anybody who may push can put it beside a good one; it is an error where nothing else is there.
     pub(crate) async fn signatures(
         &self,
         at: &OciLocation,
@@ -38,24 +39,35 @@ impl Registries {
         let end = Instant::now() + self.http.limits().total;
         let session = Session::new(self, at, "pull", end, Some(slot));
         let tag = digest.replace(':', "-");
-        let mut layers = match session.beside(at, &format!("manifests/{tag}.sig")).await? {
-            Some(manifest) => layers_of(at, &manifest)?,
-            None => Vec::new(),
-        };
-        match session.referring(at, digest, &tag).await {
-            Ok(more) => layers.extend(more),
-            Err(error) if layers.is_empty() => return Err(error),
-            Err(error) => {
-                tracing::debug!(location = %at, error = &error as &dyn std::error::Error, "what refers to an artifact cannot be read");
-            }
+        let mut failed = None;
+        let mut layers = Vec::new();
+        match session.tagged(at, &tag).await {
+            Ok(found) => layers.extend(found),
+            Err(error) => pass_over(at, &mut failed, error),
+        }
+        match session.referring(at, digest, &tag, &mut failed).await {
+            Ok(found) => layers.extend(found),
+            Err(error) => pass_over(at, &mut failed, error),
         }
         layers.truncate(MAX_SIGNATURES);
         let mut signatures = Vec::with_capacity(layers.len());
         for layer in layers {
-            signatures.push(session.signature(at, layer).await?);
+            match session.signature(at, layer).await {
+                Ok(signature) => signatures.push(signature),
+                Err(error) => pass_over(at, &mut failed, error),
+            }
         }
-        Ok(signatures)
+        match failed {
+            Some(error) if signatures.is_empty() => Err(error),
+            _ => Ok(signatures),
+        }
     }
+}
+
+/// Keeps the first of the reasons for which something that lies beside an artifact is not looked at.
+fn pass_over(at: &OciLocation, failed: &mut Option<ArtifactError>, error: ArtifactError) {
+    tracing::debug!(location = %at, error = &error as &dyn std::error::Error, "what lies beside an artifact cannot be read");
+    failed.get_or_insert(error);
 }
 
 impl Session<'_> {
@@ -75,12 +87,21 @@ impl Session<'_> {
         }
     }
 
+    /// The signatures under the tag that cosign gives them.
+    async fn tagged(&self, at: &OciLocation, tag: &str) -> Result<Vec<CosignLayer>, ArtifactError> {
+        match self.beside(at, &format!("manifests/{tag}.sig")).await? {
+            Some(manifest) => layers_of(at, &manifest),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// The signatures among what refers to an artifact.
     async fn referring(
         &self,
         at: &OciLocation,
         digest: &str,
         tag: &str,
+        failed: &mut Option<ArtifactError>,
     ) -> Result<Vec<CosignLayer>, ArtifactError> {
         let index = match self.beside(at, &format!("referrers/{digest}")).await {
             Ok(Some(index)) => Some(index),
@@ -100,13 +121,26 @@ impl Session<'_> {
             if layers.len() >= MAX_SIGNATURES {
                 break;
             }
-            let path = format!("manifests/{}", entry.digest);
-            if let Some(manifest) = self.beside(at, &path).await? {
-                check_blob(at, &manifest, &entry)?;
-                layers.extend(layers_of(at, &manifest)?);
+            match self.referrer(at, &entry).await {
+                Ok(found) => layers.extend(found),
+                Err(error) => pass_over(at, failed, error),
             }
         }
         Ok(layers)
+    }
+
+    /// The signatures in one manifest that refers to an artifact.
+    async fn referrer(
+        &self,
+        at: &OciLocation,
+        entry: &Blob,
+    ) -> Result<Vec<CosignLayer>, ArtifactError> {
+        let path = format!("manifests/{}", entry.digest);
+        let Some(manifest) = self.beside(at, &path).await? else {
+            return Ok(Vec::new());
+        };
+        check_blob(at, &manifest, entry)?;
+        layers_of(at, &manifest)
     }
 
     /// A signature with the text that it signs.

@@ -123,6 +123,27 @@ async fn what_is_allowed_is_still_proven_unless_said_otherwise() {
 }
 
 #[test]
+fn what_is_proven_outlives_refusals() {
+    let folder = tempfile::tempdir().unwrap();
+    put(&folder.path().join("a.pem"), "p256");
+    let keys = Keys::new(folder.path().to_owned()).unwrap();
+    let known = keys.current().unwrap();
+    let refused = known.verdict(&artifact(b"text".to_vec()));
+    assert!(refused.is_err());
+    known.remember("good", Ok(()));
+    known.remember("good", refused.clone());
+    assert!(known.has_proven("good"));
+    for nth in 0..MAX_VERDICTS {
+        known.remember(&format!("bad {nth}"), refused.clone());
+    }
+    assert!(known.has_proven("good"));
+    for nth in 0..=MAX_VERDICTS {
+        known.remember(&format!("good {nth}"), Ok(()));
+        assert!(lock(&known.verdicts).len() <= MAX_VERDICTS);
+    }
+}
+
+#[test]
 fn keys_that_are_none_are_told_at_the_start() {
     let keys = Some("/nowhere/keys.json".into());
     let options = PolicyOptions {

@@ -11,6 +11,9 @@ use crate::reference::parse_digest;
 /// Signatures of one artifact that are looked at: 32. Each costs a request; most artifacts have one.
 pub const MAX_SIGNATURES: usize = 32;
 
+/// How long a signature in base64 may be: 16 KiB. One of the longest RSA keys that are in use has less than 3 KiB.
+const MAX_SIGNATURE_BYTES: usize = 16 << 10;
+
 /// The layer of a signature.
 pub(in crate::oci) const SIMPLE_SIGNING: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 /// The manifest of signatures, as an index of referrers calls it.
@@ -38,7 +41,8 @@ struct Descriptor {
     annotations: Option<BTreeMap<String, String>>,
 }
 
-/// The signatures in a manifest that cosign wrote, in their order, [`MAX_SIGNATURES`] at most. Other layers are left out.
+/// The signatures in a manifest that cosign wrote, in their order, [`MAX_SIGNATURES`] at most. Other layers are left out, and
+/// what is too long for a signature.
 pub fn cosign_layers(manifest: &[u8]) -> Result<Vec<CosignLayer>, ManifestError> {
     #[derive(Deserialize)]
     struct Manifest {
@@ -48,9 +52,11 @@ pub fn cosign_layers(manifest: &[u8]) -> Result<Vec<CosignLayer>, ManifestError>
     let layers = manifest.layers.unwrap_or_default().into_iter();
     let layers = layers.filter(|layer| layer.media_type == SIMPLE_SIGNING);
     let signed = layers.filter_map(|mut layer| {
+        let signature = layer.annotations.as_mut()?.remove(SIGNATURE)?;
         Some(CosignLayer {
-            signature: layer.annotations.as_mut()?.remove(SIGNATURE)?,
             payload: layer.blob()?,
+            signature: Some(signature)
+                .filter(|signature| signature.len() <= MAX_SIGNATURE_BYTES)?,
         })
     });
     Ok(signed.take(MAX_SIGNATURES).collect())

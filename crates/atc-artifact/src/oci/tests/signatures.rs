@@ -36,6 +36,16 @@ fn signed(registry: &Registry, key: &str, of: &str) -> Value {
     json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer] })
 }
 
+/// An entry in an index of what refers to an artifact.
+fn entry(kind: &str, digest: &str, size: usize) -> Value {
+    json!({ "mediaType": MANIFEST, "artifactType": kind, "digest": digest, "size": size })
+}
+
+/// An index of what refers to an artifact.
+fn index(entries: &[Value]) -> Value {
+    json!({ "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": entries })
+}
+
 /// The tag under which an artifact's signatures lie.
 fn tag(repository: &str, of: &str) -> String {
     format!("{repository}:{}.sig", of.replace(':', "-"))
@@ -97,12 +107,12 @@ async fn an_artifact_is_proven_by_what_refers_to_it() {
         let registry = Registry::start().await;
         let (sum, _) = registry.put("app:v1", &gzip(MODULE));
         let signature = registry.manifest("app:x", &signed(&registry, "p256", &sum));
-        let entry = |kind: &str, digest: &str, size: usize| json!({ "mediaType": MANIFEST, "artifactType": kind, "digest": digest, "size": size });
-        let size = registry.stored(&format!("app/manifests/{signature}")).len();
-        let index = json!({
-            "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
-            "manifests": [entry("application/spdx+json", &signature, size), entry(SIGNATURES, &signature, size)],
-        });
+        let bill = registry.manifest("app:y", &signed(&registry, "p384", &sum));
+        let size = |digest: &str| registry.stored(&format!("app/manifests/{digest}")).len();
+        let index = index(&[
+            entry("application/spdx+json", &bill, size(&bill)),
+            entry(SIGNATURES, &signature, size(&signature)),
+        ]);
         if api {
             registry.fault(
                 "GET",
@@ -118,6 +128,44 @@ async fn an_artifact_is_proven_by_what_refers_to_it() {
             Ok(by_artifact("p256")),
             "{api}"
         );
+        assert!(
+            registry.calls("GET", &bill).is_empty(),
+            "what is of another type is not asked for"
+        );
+    }
+}
+
+/// Whoever may push can put anything there.
+#[tokio::test]
+async fn what_cannot_be_read_hides_no_good_signature() {
+    let registry = Registry::start().await;
+    let (sum, _) = registry.put("app:v1", &gzip(MODULE));
+    let good = signed(&registry, "p256", &sum);
+    let mut missing = good.clone();
+    missing["layers"][0]["digest"] = json!(digest(b"not there"));
+    let mut huge = good.clone();
+    huge["layers"][0]["size"] = json!(1_u64 << 40);
+    let odd = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "layers": {} });
+    let prove_with = async |tagged: &Value, referring: &[&Value]| {
+        registry.manifest(&tag("app", &sum), tagged);
+        let entries: Vec<Value> = referring
+            .iter()
+            .map(|document| {
+                let digest = registry.manifest("app:x", document);
+                entry(SIGNATURES, &digest, document.to_string().len())
+            })
+            .collect();
+        let name = format!("app:{}", sum.replace(':', "-"));
+        registry.manifest(&name, &index(&entries));
+        proof(&plain(), &registry.oci("app:v1"), "p256").await
+    };
+    for bad in [&missing, &huge, &odd] {
+        let proven: Result<Proof, String> = Ok(by_artifact("p256"));
+        assert_eq!(prove_with(&good, &[bad]).await, proven, "{bad}");
+        assert_eq!(prove_with(bad, &[&good]).await, proven, "{bad}");
+        assert_eq!(prove_with(bad, &[bad, &good]).await, proven, "{bad}");
+        let error = prove_with(bad, &[bad]).await.unwrap_err();
+        assert!(error.contains("cannot be read"), "{error}");
     }
 }
 

@@ -41,6 +41,14 @@ fn signatures_are_the_layers_that_cosign_annotates() {
         )]),
         &[],
     );
+    let (longest, too_long) = (
+        "a".repeat(MAX_SIGNATURE_BYTES),
+        "a".repeat(MAX_SIGNATURE_BYTES + 1),
+    );
+    check(
+        json!([signed(&too_long), signed("b"), signed(&longest)]),
+        &["b", &longest],
+    );
     let many: Vec<Value> = (0..MAX_SIGNATURES + 5).map(|_| signed("a")).collect();
     check(json!(many), &["a"; MAX_SIGNATURES]);
     assert!(
