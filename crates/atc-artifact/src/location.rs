@@ -270,6 +270,7 @@ fn lacks_slashes(text: &str) -> Option<String> {
         return None;
     }
     Some(match rest.rsplit_once('@') {
+        Some((before, _)) if before.contains('?') => format!("{scheme}:***"),
         Some((_, rest)) => format!("{scheme}:{}", shown(&format!("***@{rest}"))),
         None => shown(text),
     })
@@ -324,9 +325,11 @@ fn clean(path: &Path) -> PathBuf {
     }
 }
 
-/// A text that is no valid URL, for an error: a password in it may hold a slash, so all up to the last `@` is hidden.
+/// A text that is no valid URL, for an error: a password in it may hold a slash, so all up to the last `@` is hidden; and what
+/// follows, where that `@` may stand in the value of a parameter.
 fn shown_unparsed(text: &str) -> String {
     match (split_scheme(text), text.rsplit_once('@')) {
+        (Some((scheme, _)), Some((before, _))) if before.contains('?') => format!("{scheme}://***"),
         (Some((scheme, _)), Some((_, rest))) => shown(&format!("{scheme}://***@{rest}")),
         _ => shown(text),
     }

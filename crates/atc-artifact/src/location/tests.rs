@@ -97,6 +97,8 @@ fn what_gives_access_is_never_shown() {
         "oci://joe:secret@h/a:v1",
         "oci://joe:sec/ret@h/a:v1",
         "http://joe:secret@h:99999/m?token=secret",
+        "ftp://h/m?token=sec@ret",
+        "https:/h/m?token=sec@ret",
     ] {
         let error = text.parse::<Location>().unwrap_err();
         assert!(!format!("{error} {error:?}").contains("ret"), "{error:?}");
