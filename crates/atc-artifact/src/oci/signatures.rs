@@ -41,7 +41,7 @@ impl Registries {
         let tag = digest.replace(':', "-");
         let mut failed = None;
         let mut layers = Vec::new();
-        match session.tagged(at, &tag).await {
+        match session.layers_tagged(at, &tag).await {
             Ok(found) => layers.extend(found),
             Err(error) => pass_over(at, &mut failed, error),
         }
@@ -88,7 +88,11 @@ impl Session<'_> {
     }
 
     /// The signatures under the tag that cosign gives them.
-    async fn tagged(&self, at: &OciLocation, tag: &str) -> Result<Vec<CosignLayer>, ArtifactError> {
+    async fn layers_tagged(
+        &self,
+        at: &OciLocation,
+        tag: &str,
+    ) -> Result<Vec<CosignLayer>, ArtifactError> {
         match self.beside(at, &format!("manifests/{tag}.sig")).await? {
             Some(manifest) => layers_of(at, &manifest),
             None => Ok(Vec::new()),
