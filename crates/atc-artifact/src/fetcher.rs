@@ -1,6 +1,7 @@
 //! Fetches each program once, however many ask, and remembers what it may.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -246,23 +247,21 @@ impl Fetcher {
     /// Downloads, or joins the download that is under way, or takes what one gave that has ended since this was asked for.
     async fn download(&self, remote: &Remote, asked: Instant) -> Result<Content, ArtifactError> {
         let key = remote.key();
+        // Where nobody else is at it, what one that has ended gave is known by now.
         let ended = || {
             let known = self.0.memory.url(key)?;
-            let sha256 = known.is_learned_since(asked).then_some(known.sha256)?;
-            self.0.memory.content(&sha256)
+            known.is_learned_since(asked).then_some(known.sha256)
         };
-        let running = {
-            let mut all = lock(&self.0.running);
-            let running = all.get(key).cloned();
-            // Where nobody else is at it, what one that has ended gave is in memory by now.
-            if let (None, Some(content)) = (&running, ended()) {
-                return Ok(content);
+        let running = match self.join_or_start(remote, ended) {
+            Ok(running) => running,
+            Err(sha256) => {
+                if let Some((content, _)) = self.0.content(&sha256).await {
+                    return Ok(content);
+                }
+                // Nobody holds its bytes any more, and the disk has none.
+                let Ok(running) = self.join_or_start(remote, || None::<Infallible>);
+                running
             }
-            running.unwrap_or_else(|| {
-                let started = self.start(remote.clone());
-                all.insert(key.to_owned(), started.clone());
-                started
-            })
         };
         let result = running.await;
         if let Err(ArtifactError::Ended { .. }) = result {
@@ -270,6 +269,24 @@ impl Fetcher {
             lock(&self.0.running).remove(key);
         }
         result
+    }
+
+    /// The download that is under way, or a new one; none where there is something `instead`.
+    fn join_or_start<T>(
+        &self,
+        remote: &Remote,
+        instead: impl FnOnce() -> Option<T>,
+    ) -> Result<Running, T> {
+        let mut all = lock(&self.0.running);
+        if let Some(running) = all.get(remote.key()) {
+            return Ok(running.clone());
+        }
+        if let Some(instead) = instead() {
+            return Err(instead);
+        }
+        let started = self.start(remote.clone());
+        all.insert(remote.key().to_owned(), started.clone());
+        Ok(started)
     }
 
     /// Runs a download on a task of its own, so that it outlives whoever asked first.

@@ -83,14 +83,18 @@ async fn a_document_comes_with_its_digests() {
 async fn what_ended_since_it_was_asked_for_is_not_downloaded_again() {
     let server = Server::start().await;
     let url = server.on("/a.wasm", ok(MODULE, ""));
-    let (fetcher, Location::Http(http)) = (plain(), at(&url)) else {
+    let Location::Http(http) = at(&url) else {
         panic!("{url} is no URL");
     };
-    let remote = Remote::http(http);
+    let (remote, dir) = (Remote::http(http), tempfile::tempdir().unwrap());
+    let fetcher = cached_in(&dir);
     let asked = tokio::time::Instant::now();
     let first = fetcher.download(&remote, asked).await.unwrap();
     let second = fetcher.download(&remote, asked).await.unwrap();
     assert_eq!(first.digests.sha256, second.digests.sha256);
+    // Also where nobody holds it any more.
+    drop((first, second));
+    fetcher.download(&remote, asked).await.unwrap();
     assert_eq!(server.requests("/a.wasm").len(), 1);
     // Whoever asks after that wants to know anew.
     let later = tokio::time::Instant::now();
