@@ -69,7 +69,7 @@ async fn edit_until_renewed(kind: &Kind<'_>, atc: &Atc<'_>, name: &str, before: 
 /// Whether all configurations name these CAs.
 async fn are_told(kind: &Kind<'_>, bundle: &str) -> Result<bool> {
     let own = kind.airway.name();
-    for hook in ["atc-airway", "atc-flight", "atc-accounts", &own] {
+    for hook in ["atc-airway", "atc-flight", "flight-accounts.yoke.cd", &own] {
         let hook = kind.world.get(&format!("{HOOKS}/{hook}")).await?;
         let hook = hook.unwrap_or_default();
         if hook["webhooks"][0]["clientConfig"]["caBundle"] != *bundle {
@@ -202,7 +202,7 @@ async fn an_atc_outside_of_the_cluster_is_reached_by_its_url() {
     for (hook, path) in [
         ("atc-airway", "/validations/airways.yoke.cd"),
         ("atc-flight", "/validations/flights.yoke.cd"),
-        ("atc-accounts", "/validations/accounts"),
+        ("flight-accounts.yoke.cd", "/validations/accounts"),
     ] {
         let hook = world
             .get(&format!("{HOOKS}/{hook}"))

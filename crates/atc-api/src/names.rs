@@ -94,7 +94,7 @@ pub const KEY_RESOURCES: &str = "resources";
 /// The webhook configuration by which the atc reviews Airways.
 pub const WEBHOOK_AIRWAYS: &str = "atc-airway";
 /// The webhook configuration by which the atc asks whether whoever writes a Flight may act as the account that it names.
-pub const WEBHOOK_ACCOUNTS: &str = "atc-accounts";
+pub const WEBHOOK_ACCOUNTS: &str = "flight-accounts.yoke.cd";
 /// The webhook configuration by which the atc keeps others from changing the resources of instances in mode `static`.
 pub const WEBHOOK_RESOURCES: &str = "atc-resources";
 
