@@ -214,7 +214,7 @@ async fn a_crd_deleted_by_hand_comes_back_r21() {
     world.gone(&world.core("configmaps", "a")).await;
     kind.edit("b", json!({ "note": "once more" })).await;
     world.has("b", json!({ "note": "once more" })).await;
-    assert_eq!(world.revisions().await.len(), 2);
+    world.has_revisions(2).await;
     kind.finish().await;
 }
 

@@ -58,11 +58,7 @@ async fn the_release_of_an_instance_that_was_forced_away_is_removed_r41() {
     atc.restart().await.unwrap();
     world.gone(&format!("{ROLES}/{}", name("forced"))).await;
     world.gone(&world.core("configmaps", "forced")).await;
-    eventually(LIMIT, "its record is gone", || async {
-        let left = world.revisions().await.len();
-        Ok((left == 2).then_some(()))
-    })
-    .await;
+    world.has_revisions(2).await;
     eventually(LIMIT, "the other one is passed over", || async {
         let log = atc.log();
         let left_alone = |line: &Value| {

@@ -135,10 +135,7 @@ async fn a_flight_whose_finalizer_is_taken_off_leaves_no_record() {
     world.gone(&world.core("configmaps", "one")).await;
 
     atc.restart().await.unwrap();
-    eventually(LIMIT, "one record is left", || async {
-        Ok((world.revisions().await.len() == 1).then_some(()))
-    })
-    .await;
+    world.has_revisions(1).await;
     is_let_go(world, &class_path(&name)).await;
     let said = |line: &Value| {
         line.to_string().contains("delete them by hand") && line.to_string().contains(&name)

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use serde_json::json;
 
 use crate::solo::Solo;
-use crate::world::{AIRWAYS, LIMIT, World, configmap, look, module};
+use crate::world::{AIRWAYS, LIMIT, World, configmap, look, module, text};
 
 /// Airways on one module.
 const AIRWAYS_ON_ONE: usize = 100;
@@ -72,18 +72,29 @@ async fn ready(world: &World, airways: &[AirwayBuilder]) {
 }
 
 async fn remove(world: &World, airways: &[AirwayBuilder]) {
-    let paths: Vec<String> = airways
+    let names = airways.iter().map(AirwayBuilder::name);
+    remove_all(world, names.collect()).await;
+}
+
+/// Removes the Airways that other tests have left: their modules would be counted, too.
+async fn remove_others(world: &World) {
+    let others = world.cluster.api.list(AIRWAYS).await.unwrap();
+    let names = others
         .iter()
-        .map(|airway| format!("{AIRWAYS}/{}", airway.name()))
+        .map(|airway| text(&airway["metadata"]["name"]).to_owned());
+    remove_all(world, names.collect()).await;
+}
+
+async fn remove_all(world: &World, names: Vec<String>) {
+    let paths: Vec<String> = names
+        .iter()
+        .map(|name| format!("{AIRWAYS}/{name}"))
         .collect();
     for path in &paths {
         world.delete(path).await;
     }
     for path in &paths {
-        eventually(LIMIT, "the Airway is gone", || async {
-            Ok(world.get(path).await?.is_none().then_some(()))
-        })
-        .await;
+        world.gone(path).await;
     }
 }
 
@@ -95,6 +106,7 @@ async fn a_hundred_airways_on_one_module_are_one_download_and_one_compile() {
     let url = files.put("one.wasm", own_module(&world.ns));
     let sum = atc_engine::artifact::sha256_hex(&own_module(&world.ns));
     let atc = solo.atc(&[]).await;
+    remove_others(world).await;
     let before = (
         number(&atc, "atc_module_downloads_total").await,
         number(&atc, "atc_compiles_total").await,

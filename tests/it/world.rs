@@ -219,6 +219,18 @@ impl World {
         self.cluster.api.list(&path).await.unwrap()
     }
 
+    /// Waits until there are so many of them: what is applied is recorded later, and what is too old goes after that.
+    pub(crate) async fn has_revisions(&self, number: usize) {
+        eventually(LIMIT, &format!("there are {number} revisions"), || async {
+            let there = self.revisions().await.len();
+            if there == number {
+                return Ok(Some(()));
+            }
+            Err(anyhow!("there are {there}"))
+        })
+        .await;
+    }
+
     /// Their names, sorted.
     pub(crate) async fn revision_names(&self) -> Vec<String> {
         let revisions = self.revisions().await;
