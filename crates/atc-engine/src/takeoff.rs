@@ -6,7 +6,6 @@
 //! descent or mayday prunes by all of them. Where it is written down: in the intent of the release, if the request asks
 //! to hold it; else, where there is one writer only, in the revision itself, ahead of its time.
 
-use std::collections::HashMap;
 use std::time::Instant;
 
 use atc_api::ResourceRef;
@@ -165,11 +164,7 @@ impl Engine {
     ) -> Result<Report, EngineError> {
         let stages = &prepared.stages;
         let due = self.due(stages, memory, observer);
-        let expectations = if request.force_ownership {
-            HashMap::new()
-        } else {
-            self.check_ownership(request, stages).await?
-        };
+        let expectations = self.check_ownership(request, stages).await?;
         self.read_revisions(request, memory).await?;
         let mut report = Report::default();
         if check::needs_dry_run(request, stages, &due, memory) {

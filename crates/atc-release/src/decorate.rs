@@ -166,6 +166,9 @@ pub fn decorate(
         if !seen.insert(object.reference()) {
             twice.insert(object.canonical());
         }
+        if decoration.confined && object.is_flight() {
+            object.name_no_account();
+        }
         mark(object, decoration);
         own(object, decoration);
     }
@@ -260,7 +263,7 @@ fn gives_rights(object: &Object) -> bool {
     let GroupKind { group, kind } = object.group_kind();
     RBAC.contains(&&*group)
         || (group.is_empty() && kind == "Secret" && object.value()["type"] == TOKEN)
-        || (group == names::GROUP && !object.value()["spec"]["serviceAccountName"].is_null())
+        || (group == names::GROUP && object.names_account())
         || [
             names::ANNOTATION_OVERRIDE_FLIGHT,
             names::ANNOTATION_OVERRIDE_MODE,

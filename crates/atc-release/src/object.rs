@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use atc_api::flight::is_flight;
-use atc_api::{GroupKind, ResourceRef};
+use atc_api::{GroupKind, ResourceRef, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -185,6 +185,24 @@ impl Object {
         owners.retain(|other| other["uid"] != reference["uid"]);
         owners.push(reference);
         self.0["metadata"]["ownerReferences"] = owners.into();
+    }
+
+    /// Whether it is a Flight.
+    pub fn is_flight(&self) -> bool {
+        self.group() == names::GROUP && self.kind() == "Flight"
+    }
+
+    /// Whether, as a Flight or ClusterFlight, it acts as an account.
+    pub(crate) fn names_account(&self) -> bool {
+        let name = &self.0["spec"]["serviceAccountName"];
+        !(name.is_null() || name == "")
+    }
+
+    /// Has a Flight say that it acts as no account, so that none which somebody else gave it stays.
+    pub(crate) fn name_no_account(&mut self) {
+        if let Some(spec) = self.0.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.insert("serviceAccountName".to_owned(), Value::from(""));
+        }
     }
 
     /// Drops the references to Flights and ClusterFlights, but for one with this uid.

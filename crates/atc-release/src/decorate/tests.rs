@@ -343,7 +343,19 @@ fn who_is_confined_makes_nothing_cluster_scoped_and_nothing_that_gives_rights() 
     let plain = object("yoke.cd/v1alpha1", "Flight", &json!({ "name": "a" }));
     let mut acting = plain.clone();
     acting["spec"]["serviceAccountName"] = "admin".into();
-    assert!(made(plain).is_ok());
+    // It says itself that it acts as nobody: an account that somebody else gave it does not stay.
+    for says in [Value::Null, json!({}), json!({ "serviceAccountName": "" })] {
+        let mut flight = plain.clone();
+        flight["spec"] = says.clone();
+        let made = made(flight).unwrap();
+        let spec = &made.objects().next().unwrap().value()["spec"];
+        let expect = if says.is_null() {
+            says
+        } else {
+            json!({ "serviceAccountName": "" })
+        };
+        assert_eq!(*spec, expect);
+    }
     let mut token = object("v1", "Secret", &json!({ "name": "a" }));
     token["type"] = "Opaque".into();
     assert!(made(token.clone()).is_ok());
