@@ -1,13 +1,10 @@
 //! Fetches each program once, however many ask, and remembers what it may.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::{BoxFuture, Shared};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -17,8 +14,9 @@ use crate::figures::{Counters, FetchFigures};
 use crate::file::{self, FILE_TIMEOUT};
 use crate::gate::{Gate, Slot};
 use crate::http::{Download, Http, Validators};
+use crate::joined::Joined;
 use crate::location::Location;
-use crate::memory::{Known, Memory, lock};
+use crate::memory::{Known, Memory};
 use crate::oci::{Blob, Pulled, Registries, check_blob};
 use crate::options::FetchOptions;
 use crate::reference::OciLocation;
@@ -65,14 +63,12 @@ struct Inner {
     registries: Registries,
     store: Option<Store>,
     memory: Memory,
-    running: Mutex<HashMap<String, Running>>,
+    running: Arc<Joined<Result<Content, ArtifactError>>>,
     gate: Gate,
     files: Semaphore,
     disk: Semaphore,
     counters: Counters,
 }
-
-type Running = Shared<BoxFuture<'static, Result<Content, ArtifactError>>>;
 
 impl std::fmt::Debug for Fetcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -97,7 +93,7 @@ impl Fetcher {
             http,
             store,
             memory: Memory::default(),
-            running: Mutex::default(),
+            running: Arc::default(),
             gate: Gate::default(),
             files: Semaphore::new(MAX_FILES_AT_ONCE),
             disk: Semaphore::new(MAX_CACHE_READS),
@@ -246,78 +242,33 @@ impl Fetcher {
 
     /// Downloads, or joins the download that is under way, or takes what one gave that has ended since this was asked for.
     async fn download(&self, remote: &Remote, asked: Instant) -> Result<Content, ArtifactError> {
-        let key = remote.key();
+        let (running, key) = (&self.0.running, remote.key());
         // Where nobody else is at it, what one that has ended gave is known by now.
         let ended = || {
             let known = self.0.memory.url(key)?;
             known.is_learned_since(asked).then_some(known.sha256)
         };
-        let running = match self.join_or_start(remote, ended) {
-            Ok(running) => running,
+        let work = || {
+            let (inner, remote) = (Arc::clone(&self.0), remote.clone());
+            async move { inner.download(&remote).await }
+        };
+        let result = match running.join_or_start(key, ended, work).await {
+            Ok(result) => result,
             Err(sha256) => {
                 if let Some((content, _)) = self.0.content(&sha256).await {
                     return Ok(content);
                 }
                 // Nobody holds its bytes any more, and the disk has none.
-                let Ok(running) = self.join_or_start(remote, || None::<Infallible>);
-                running
+                let nothing = || None::<Infallible>;
+                let Ok(result) = running.join_or_start(key, nothing, work).await;
+                result
             }
         };
-        let result = running.await;
-        if let Err(ArtifactError::Ended { .. }) = result {
-            // Its task may have been dropped before it could take itself off the list.
-            lock(&self.0.running).remove(key);
-        }
-        result
-    }
-
-    /// The download that is under way, or a new one; none where there is something `instead`.
-    fn join_or_start<T>(
-        &self,
-        remote: &Remote,
-        instead: impl FnOnce() -> Option<T>,
-    ) -> Result<Running, T> {
-        let mut all = lock(&self.0.running);
-        if let Some(running) = all.get(remote.key()) {
-            return Ok(running.clone());
-        }
-        if let Some(instead) = instead() {
-            return Err(instead);
-        }
-        let started = self.start(remote.clone());
-        all.insert(remote.key().to_owned(), started.clone());
-        Ok(started)
-    }
-
-    /// Runs a download on a task of its own, so that it outlives whoever asked first.
-    fn start(&self, remote: Remote) -> Running {
-        let (inner, name) = (Arc::clone(&self.0), remote.to_string());
-        let task = tokio::spawn(async move {
-            // Also when the download panics: who asks next must not join a task that is over.
-            let _end = Entered {
-                inner: Arc::clone(&inner),
-                url: remote.key().to_owned(),
-            };
-            inner.download(&remote).await
-        });
-        async move {
-            task.await
-                .unwrap_or(Err(ArtifactError::Ended { location: name }))
-        }
-        .boxed()
-        .shared()
-    }
-}
-
-/// Takes a download off the list of running ones when it ends, in whatever way.
-struct Entered {
-    inner: Arc<Inner>,
-    url: String,
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        lock(&self.inner.running).remove(&self.url);
+        result.unwrap_or_else(|| {
+            Err(ArtifactError::Ended {
+                location: remote.to_string(),
+            })
+        })
     }
 }
 

@@ -30,6 +30,7 @@ mod file;
 mod gate;
 mod glob;
 mod http;
+mod joined;
 mod key;
 mod key_set;
 mod lenient;

@@ -8,6 +8,7 @@ use crate::allow_list::AllowList;
 use crate::artifact::Artifact;
 use crate::fetcher::Fetcher;
 use crate::figures::Counter;
+use crate::joined::Joined;
 use crate::key_set::{KeyFileError, KeyFiles, KeySet};
 use crate::location::Location;
 use crate::memory::lock;
@@ -143,13 +144,9 @@ impl ModulePolicy {
             .await
             .unwrap_or(Err(PolicyError::Ended))?;
         let Err(own) = verdict else { return Ok(()) };
-        prove_by_artifact(fetcher, location, artifact, &known.keys, own)
+        known
+            .prove_by_artifact(fetcher, location, artifact, own)
             .await
-            .map_err(|source| PolicyError::NotProven {
-                source: Box::new(source),
-            })?;
-        known.remember(&artifact.sha256, Ok(()));
-        Ok(())
     }
 
     /// Whether a module that was proven before is so by the keys of now, told by its SHA-256. Not if that has been
@@ -177,6 +174,8 @@ struct Known {
     files: [u8; 32],
     keys: Arc<KeySet>,
     verdicts: Mutex<HashMap<String, Verdict>>,
+    /// Registries that are being asked what lies beside an artifact, by it and its module.
+    asked: Arc<Joined<Result<(), ProofError>>>,
 }
 
 /// What the keys say of a module.
@@ -220,7 +219,36 @@ impl Known {
             files: files.digest(),
             keys: Arc::new(KeySet::parse(files)?),
             verdicts: Mutex::default(),
+            asked: Arc::default(),
         })
+    }
+
+    /// Asks a registry for what proves a module whose own signature does not: once, however many want to know.
+    async fn prove_by_artifact(
+        self: Arc<Self>,
+        fetcher: &Fetcher,
+        location: &Location,
+        artifact: &Artifact,
+        own: SignatureError,
+    ) -> Result<(), PolicyError> {
+        let key = format!("{} {location}", artifact.sha256);
+        let proven = || self.has_proven(&artifact.sha256).then_some(());
+        let work = || {
+            let (known, fetcher) = (Arc::clone(&self), fetcher.clone());
+            let (location, artifact) = (location.clone(), artifact.clone());
+            async move {
+                prove_by_artifact(&fetcher, &location, &artifact, &known.keys, own).await?;
+                known.remember(&artifact.sha256, Ok(()));
+                Ok(())
+            }
+        };
+        match self.asked.join_or_start(&key, proven, work).await {
+            Err(()) => Ok(()),
+            Ok(None) => Err(PolicyError::Ended),
+            Ok(Some(asked)) => asked.map_err(|source| PolicyError::NotProven {
+                source: Box::new(source),
+            }),
+        }
     }
 
     fn has_proven(&self, sha256: &str) -> bool {

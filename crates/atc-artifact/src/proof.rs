@@ -8,6 +8,7 @@ use crate::error::ArtifactError;
 use crate::fetcher::{Fetcher, Signatures};
 use crate::key_set::KeySet;
 use crate::location::Location;
+use crate::oci::CosignSignature;
 use crate::signature::{SignatureError, verify};
 
 /// What proves a module.
@@ -96,22 +97,37 @@ pub(crate) async fn prove_by_artifact(
         }
     };
     let keys = Arc::clone(keys);
-    tokio::task::spawn_blocking(move || judge(beside, &keys, module))
-        .await
-        .unwrap_or(Err(ProofError::Ended))
+    let judged = tokio::task::spawn_blocking(move || judge(beside, &keys, module)).await;
+    let proven = judged.unwrap_or(Err(ProofError::Ended))?;
+    fetcher.keep_signature(proven.digest, proven.by).await;
+    Ok(Proof::Artifact(proven.fingerprint))
+}
+
+/// What proves an artifact, and by which key.
+struct Proven {
+    digest: String,
+    by: CosignSignature,
+    fingerprint: String,
 }
 
 /// The first signature that one of the keys has made of this very artifact.
-fn judge(beside: Signatures, keys: &KeySet, module: SignatureError) -> Result<Proof, ProofError> {
+fn judge(beside: Signatures, keys: &KeySet, module: SignatureError) -> Result<Proven, ProofError> {
     let Signatures { digest, all } = beside;
     let mut last = None;
-    for one in &all {
-        match verify_cosign(&one.payload, &one.signature, &digest, keys) {
-            Ok(key) => return Ok(Proof::Artifact(key.fingerprint().to_owned())),
+    let count = all.len();
+    for by in all {
+        match verify_cosign(&by.payload, &by.signature, &digest, keys) {
+            Ok(key) => {
+                let fingerprint = key.fingerprint().to_owned();
+                return Ok(Proven {
+                    digest,
+                    by,
+                    fingerprint,
+                });
+            }
             Err(error) => last = Some(error),
         }
     }
-    let count = all.len();
     Err(match last {
         None => ProofError::NoSignature { module, digest },
         Some(source) => ProofError::NotProven {

@@ -2,7 +2,7 @@
 //!
 //! Two folders below the given one: `content/<sha256>` holds unpacked bytes, `urls/<sha256 of the URL>` says which
 //! content a URL gave last and how to ask whether that is still so. URLs themselves are not written down: they may
-//! hold passwords. Files are written aside and renamed, and contents are checked against their name each time they
+//! hold passwords. A third one, `signatures/<sha256 of an artifact's digest>`, holds what has proven it. Files are written aside and renamed, and contents are checked against their name each time they
 //! are read, so a torn or changed file is a miss and is removed.
 
 use std::fs::{self, File};
@@ -15,6 +15,8 @@ use crate::artifact::{Content, Digests};
 use crate::figures::Counter;
 use crate::http::Validators;
 use crate::verify::sha256_hex;
+
+mod signatures;
 
 /// How much a disk cache holds unless told otherwise: 1 GiB, some 200 Go flights. The least recently used contents go
 /// first.
@@ -37,6 +39,7 @@ const MAX_ENTRY: u64 = 8 << 10;
 pub(crate) struct Store {
     content: PathBuf,
     urls: PathBuf,
+    signatures: PathBuf,
     max_bytes: u64,
     /// Contents that were removed to make room.
     evictions: Counter,
@@ -58,12 +61,13 @@ impl Store {
         let store = Self {
             content: dir.join(CONTENT),
             urls: root.join("urls"),
+            signatures: root.join("signatures"),
             max_bytes,
             evictions: Counter::default(),
             bytes: AtomicU64::default(),
         };
         fs::create_dir_all(dir)?;
-        for folder in [&root, &store.content, &store.urls] {
+        for folder in [&root, &store.content, &store.urls, &store.signatures] {
             private_folder(folder)?;
         }
         let there = files(&store.content)?;
@@ -162,15 +166,17 @@ impl Store {
             total = total.saturating_sub(file.size);
         }
         self.bytes.store(total, Ordering::Relaxed);
-        let urls = files(&self.urls)?;
-        for file in urls
-            .iter()
-            .take(urls.len().saturating_sub(MAX_INDEXED_URLS))
-        {
-            remove(&file.path);
-        }
-        Ok(())
+        keep_newest(&self.urls, MAX_INDEXED_URLS)
     }
+}
+
+/// Removes files of a folder until so many are left.
+fn keep_newest(folder: &Path, count: usize) -> io::Result<()> {
+    let all = files(folder)?;
+    for file in all.iter().take(all.len().saturating_sub(count)) {
+        remove(&file.path);
+    }
+    Ok(())
 }
 
 fn print(digests: &Digests, validators: &Validators) -> String {

@@ -1,8 +1,10 @@
 //! The signatures that lie in a registry beside the artifact that a module came from.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 
-use super::Fetcher;
+use super::{Fetcher, REFRESH_WAIT};
 use crate::artifact::Artifact;
 use crate::error::ArtifactError;
 use crate::location::Location;
@@ -20,7 +22,8 @@ pub struct Signatures {
 
 impl Fetcher {
     /// The cosign signatures of the artifact at `location` that gave this module; `None` if that is in no registry. The
-    /// registry is asked each time.
+    /// registry is asked each time. Where it gives none because it can't be asked, or not within [`REFRESH_WAIT`], the one
+    /// that has proven this artifact before is given, if the disk cache has it.
     ///
     /// # Guarantees
     /// The digest is that of a manifest that gave these very bytes. Where it is not known (they were given by checksum, say),
@@ -38,10 +41,46 @@ impl Fetcher {
             Some(digest) => digest,
             None => self.manifest_again(&remote, module).await?,
         };
-        let slot = self.0.gate.slot(remote.host());
-        slot.take().await;
-        let all = self.0.registries.signatures(at, &digest, &slot).await?;
+        let asked = async {
+            let slot = self.0.gate.slot(remote.host());
+            slot.take().await;
+            self.0.registries.signatures(at, &digest, &slot).await
+        };
+        let all = match self.kept_signature(&digest).await {
+            Some(kept) => match tokio::time::timeout(REFRESH_WAIT, asked).await {
+                Ok(Ok(all)) => all,
+                Ok(Err(error)) => {
+                    tracing::warn!(location = %at, error = &error as &dyn std::error::Error, "using the signature that proved the artifact before");
+                    vec![kept]
+                }
+                Err(_) => {
+                    tracing::warn!(location = %at, "using the signature that proved the artifact before while its registry takes its time");
+                    vec![kept]
+                }
+            },
+            None => asked.await?,
+        };
         Ok(Some(Signatures { digest, all }))
+    }
+
+    /// Remembers on disk what has proven an artifact, for when its registry can't be asked.
+    pub(crate) async fn keep_signature(&self, digest: String, one: CosignSignature) {
+        let inner = Arc::clone(&self.0);
+        let kept = self.0.blocking(move || {
+            let store = inner.store.as_ref()?;
+            store.put_signature(&digest, &one).err()
+        });
+        if let Some(Some(error)) = kept.await {
+            tracing::warn!(%error, "cannot keep a signature on disk");
+        }
+    }
+
+    async fn kept_signature(&self, digest: &str) -> Option<CosignSignature> {
+        self.0.store.as_ref()?;
+        let (inner, digest) = (Arc::clone(&self.0), digest.to_owned());
+        self.0
+            .blocking(move || inner.store.as_ref()?.signature(&digest))
+            .await?
     }
 
     /// The digest of the manifest by which this place gave these bytes, if it gave them last.

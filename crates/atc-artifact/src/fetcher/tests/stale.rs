@@ -1,5 +1,7 @@
 //! What is given while a server gives nothing, and who waits for whom.
 
+use futures::FutureExt as _;
+
 use super::*;
 
 /// Until when something must have happened that takes a moment.

@@ -316,3 +316,73 @@ async fn the_policy_takes_either_signature_and_asks_again_for_other_keys() {
     registry.manifest(&tag("app", &sum), &signed(&registry, "p384", &sum));
     policy.prove(&fetcher, &at(&url), &cached).await.unwrap();
 }
+
+#[tokio::test]
+async fn many_who_want_the_same_proof_ask_the_registry_once() {
+    let registry = Registry::start().await;
+    let (sum, _) = registry.put("app:v1", &gzip(MODULE));
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.pem"), golden("p256.pub.pem")).unwrap();
+    let options = PolicyOptions {
+        keys: Some(folder.path().to_owned()),
+        ..PolicyOptions::default()
+    };
+    let policy = ModulePolicy::new(options).unwrap();
+    let (fetcher, url) = (plain(), registry.oci("app:v1"));
+    let artifact = get(&fetcher, &url).await.unwrap();
+    let location = at(&url);
+    let ask = || {
+        let all = (0..20).map(|_| policy.prove(&fetcher, &location, &artifact));
+        futures::future::join_all(all)
+    };
+    let refused = ask().await;
+    assert!(refused.iter().all(Result::is_err));
+    assert_eq!(registry.calls("GET", ".sig").len(), 1);
+    assert_eq!(policy.refusals(), 20);
+    registry.manifest(&tag("app", &sum), &signed(&registry, "p256", &sum));
+    registry.forget_calls();
+    let proven = ask().await;
+    assert!(proven.iter().all(Result::is_ok), "{proven:?}");
+    assert_eq!(registry.calls("GET", ".sig").len(), 1);
+}
+
+/// Who is started again while the registry is away goes on with what was proven.
+#[tokio::test]
+async fn what_was_proven_is_so_while_the_registry_is_away() {
+    let registry = Registry::start().await;
+    let (sum, _) = registry.put("app:v1", &gzip(MODULE));
+    registry.manifest(&tag("app", &sum), &signed(&registry, "p256", &sum));
+    let dir = tempfile::tempdir().unwrap();
+    let kept = || {
+        fetcher(|options| {
+            options.cache_dir = Some(dir.path().to_owned());
+            options.tries = 1;
+        })
+    };
+    let url = registry.oci("app:v1");
+    assert_eq!(proof(&kept(), &url, "p256").await, Ok(by_artifact("p256")));
+
+    let away = |answer: Reply| registry.fault("GET", "", 1000, answer);
+    for answer in [
+        reply("503 Service Unavailable", "", b""),
+        Reply::Endless(Vec::new()),
+    ] {
+        away(answer);
+        assert_eq!(proof(&kept(), &url, "p256").await, Ok(by_artifact("p256")));
+        let error = proof(&kept(), &url, "p384").await.unwrap_err();
+        assert!(error.contains("none of the 1 known keys"), "{error}");
+        registry.mend();
+    }
+    // A registry that answers is believed: there is no signature any more.
+    registry.fault("GET", ".sig", 1, reply("404 Not Found", "", b""));
+    let error = proof(&kept(), &url, "p256").await.unwrap_err();
+    assert!(error.contains("has no cosign signature"), "{error}");
+    registry.mend();
+    // Nothing is known of what was never proven.
+    registry.put("app:v2", &gzip(b"\0asm other"));
+    let url = registry.oci("app:v2");
+    get(&kept(), &url).await.unwrap();
+    away(reply("503 Service Unavailable", "", b""));
+    let error = proof(&kept(), &url, "p256").await.unwrap_err();
+    assert!(error.contains("cannot be read"), "{error}");
+}
