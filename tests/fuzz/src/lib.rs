@@ -12,6 +12,7 @@
 mod glob;
 mod keys;
 mod module;
+mod output;
 mod place;
 mod registry;
 mod sections;
@@ -19,6 +20,7 @@ mod sections;
 pub use glob::{PATH_MATCH, glob};
 pub use keys::{cosign, public_key};
 pub use module::{schematics, signature};
+pub use output::output;
 pub use place::location;
 pub use registry::{challenge, docker_config, manifest};
 
@@ -26,13 +28,14 @@ pub use registry::{challenge, docker_config, manifest};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     ("challenge", challenge),
     ("cosign", cosign),
     ("docker_config", docker_config),
     ("glob", glob),
     ("location", location),
     ("manifest", manifest),
+    ("output", output),
     ("public_key", public_key),
     ("schematics", schematics),
     ("signature", signature),
