@@ -11,9 +11,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use atc_api::{ResourceRef, names};
 use atc_engine::error::chain;
-use atc_engine::release::cluster::{
-    ApplyOptions, ClusterError, ErrorKind, Expect, LiveMeta, Mapping,
-};
+use atc_engine::release::cluster::mapping::secrets;
+use atc_engine::release::cluster::{ApplyOptions, ClusterError, ErrorKind, Expect, LiveMeta};
 use atc_engine::release::object::{Object, ObjectError};
 use axum_server::tls_rustls::RustlsConfig;
 use base64::Engine as _;
@@ -194,16 +193,6 @@ fn make(hosts: &[String], before: &[u8]) -> Result<TlsSet, CertificateError> {
         hosts: hosts.to_vec(),
         source,
     })
-}
-
-fn secrets() -> Mapping {
-    Mapping {
-        group: String::new(),
-        version: "v1".into(),
-        kind: "Secret".into(),
-        plural: "secrets".into(),
-        namespaced: true,
-    }
 }
 
 /// The set in a Secret, if it is all there.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use atc_api::ResourceRef;
 use atc_engine::artifact::{DockerConfig, PullSecret};
 use atc_engine::error::chain;
-use atc_engine::release::cluster::Mapping;
+use atc_engine::release::cluster::mapping::secrets;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -57,16 +57,6 @@ pub(crate) async fn begin(control: &Arc<Control>, followed: Followed) {
             name,
             "the Secret with credentials for registries can't be read; modules are pulled without it"
         );
-    }
-}
-
-fn secrets() -> Mapping {
-    Mapping {
-        group: String::new(),
-        version: "v1".into(),
-        kind: "Secret".into(),
-        plural: "secrets".into(),
-        namespaced: true,
     }
 }
 

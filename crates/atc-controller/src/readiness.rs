@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use atc_api::ResourceRef;
 use atc_engine::instance::home_of;
-use atc_engine::readiness::{SELECTOR, configmaps};
+use atc_engine::readiness::SELECTOR;
+use atc_engine::release::cluster::mapping::configmaps;
 use atc_engine::watch::Effect;
 use serde_json::Value;
 use tokio::sync::watch;

@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use atc_api::names;
 use atc_readiness::{Book, BookError, Found, Rule, Script};
+use atc_release::cluster::mapping::configmaps;
 use atc_release::cluster::{ErrorKind, Mapping, Rules};
 use atc_release::readiness::{self, Verdict};
 use futures::FutureExt;
@@ -190,17 +191,6 @@ impl Engine {
                 None
             }
         }
-    }
-}
-
-/// The mapping of ConfigMaps.
-pub fn configmaps() -> Mapping {
-    Mapping {
-        group: String::new(),
-        version: "v1".into(),
-        kind: "ConfigMap".into(),
-        plural: "configmaps".into(),
-        namespaced: true,
     }
 }
 

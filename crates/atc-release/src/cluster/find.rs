@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use futures::FutureExt;
 
-use super::mapping::Mapping;
+use super::mapping::{Mapping, secrets};
 use super::read::LiveMeta;
 use super::request::METADATA_LIST;
-use super::revisions::{read_head, secrets};
+use super::revisions::read_head;
 use super::{Cluster, ClusterError, ErrorKind, PAGE};
 use crate::history::{self, Head, HistoryError};
 

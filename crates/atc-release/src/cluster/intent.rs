@@ -5,9 +5,8 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::delete::Propagation;
-use super::mapping::encode;
+use super::mapping::{encode, secrets};
 use super::request::{Call, JSON};
-use super::revisions::secrets;
 use super::{Cluster, ClusterError, ErrorKind, RevisionError};
 use crate::intent::{Claim, Intent, StoredIntent, intent_name};
 

@@ -11,10 +11,9 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::delete::Propagation;
-use super::mapping::encode;
+use super::mapping::{encode, secrets};
 use super::read::LiveMeta;
 use super::request::{Call, JSON, MERGE_PATCH};
-use super::revisions::secrets;
 use super::{Cluster, ClusterError, ErrorKind};
 use crate::history::{is_label_value, lock_name, release_label};
 

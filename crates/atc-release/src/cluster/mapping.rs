@@ -83,6 +83,26 @@ impl Mapping {
     }
 }
 
+/// The mapping of Secrets.
+pub fn secrets() -> Mapping {
+    of_core("Secret", "secrets")
+}
+
+/// The mapping of ConfigMaps.
+pub fn configmaps() -> Mapping {
+    of_core("ConfigMap", "configmaps")
+}
+
+fn of_core(kind: &str, plural: &str) -> Mapping {
+    Mapping {
+        group: String::new(),
+        version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+        namespaced: true,
+    }
+}
+
 /// URL path of a group-version's discovery document.
 pub(super) fn group_version_path(group: &str, version: &str) -> Result<String, PathError> {
     let version = segment("version", version)?;
@@ -153,7 +173,7 @@ mod tests {
 
     #[test]
     fn paths() {
-        let secret = mapping("", "Secret", "secrets", true);
+        let secret = secrets();
         let role = mapping(
             "rbac.authorization.k8s.io",
             "ClusterRole",
@@ -169,6 +189,10 @@ mod tests {
             Ok("/apis/rbac.authorization.k8s.io/v1/clusterroles/system:a%20b")
         );
         assert_eq!(secret.collection(None).as_deref(), Ok("/api/v1/secrets"));
+        assert_eq!(
+            configmaps().object("default", "c").as_deref(),
+            Ok("/api/v1/namespaces/default/configmaps/c")
+        );
         for bad in ["", ".", "..", "a/b", "../x", "a%2Fb", "a\nb", "a\0"] {
             assert!(secret.object("default", bad).is_err(), "{bad:?}");
             assert!(secret.object(bad, "x").is_err(), "{bad:?}");

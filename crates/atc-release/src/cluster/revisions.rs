@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::delete::Propagation;
-use super::mapping::{Mapping, encode};
+use super::mapping::{encode, secrets};
 use super::read::LiveMeta;
 use super::request::{Call, JSON, MERGE_PATCH};
 use super::{Cluster, ClusterError, ErrorKind};
@@ -188,17 +188,6 @@ impl Cluster {
             )
             .await?;
         Ok(read_head(&LiveMeta::of(&live))?)
-    }
-}
-
-/// The mapping of Secrets.
-pub(super) fn secrets() -> Mapping {
-    Mapping {
-        group: String::new(),
-        version: "v1".to_owned(),
-        kind: "Secret".to_owned(),
-        plural: "secrets".to_owned(),
-        namespaced: true,
     }
 }
 

@@ -386,7 +386,7 @@ async fn lists_are_read_page_by_page() {
     };
     let (cluster, _) = serve(handler, ClusterOptions::default()).await;
     let items = cluster
-        .list(&revisions::secrets(), Some("n"), Some("a=b"))
+        .list(&mapping::secrets(), Some("n"), Some("a=b"))
         .await
         .unwrap();
     let names: Vec<_> = items
@@ -397,7 +397,7 @@ async fn lists_are_read_page_by_page() {
     assert_eq!(items[0]["kind"], "Secret");
     assert!(
         cluster
-            .list(&revisions::secrets(), None, None)
+            .list(&mapping::secrets(), None, None)
             .await
             .unwrap()
             .is_empty()
