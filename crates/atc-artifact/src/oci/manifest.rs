@@ -1,6 +1,7 @@
 //! Manifests: which layer is the module, which entry of an index fits, and how our own are written.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::reference::parse_digest;
 
@@ -76,15 +77,19 @@ struct Document {
     manifests: Option<Vec<Descriptor>>,
 }
 
+/// What a manifest or an index says of something that it names by digest.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Descriptor {
+pub(super) struct Descriptor {
     #[serde(default)]
-    media_type: String,
+    pub(super) media_type: String,
     digest: String,
     size: u64,
-    artifact_type: Option<String>,
+    pub(super) artifact_type: Option<String>,
     platform: Option<Platform>,
+    /// Texts by name. Most are nobody's business here, so what is none does not make a manifest unreadable.
+    #[serde(default)]
+    annotations: Value,
 }
 
 #[derive(Deserialize)]
@@ -165,7 +170,13 @@ fn entries_that_fit(entries: Vec<Descriptor>) -> Result<Vec<Blob>, String> {
 }
 
 impl Descriptor {
-    fn blob(&self) -> Result<Blob, String> {
+    /// An annotation, if it is there and is a text.
+    pub(super) fn annotation(&self, name: &str) -> Option<&str> {
+        self.annotations.get(name)?.as_str()
+    }
+
+    /// What it names; an error that says so if its digest is none.
+    pub(super) fn blob(&self) -> Result<Blob, String> {
         let digest = parse_digest(&self.digest).ok_or_else(|| {
             "its manifest names a digest that is not sha256: and 64 hex digits".to_owned()
         })?;

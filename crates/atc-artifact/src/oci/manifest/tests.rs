@@ -65,6 +65,9 @@ fn the_layer_is_found_by_its_type() {
     check(&docker, module('a'));
     docker.as_object_mut().unwrap().remove("mediaType");
     check(&docker, module('a'));
+    let mut odd = artifact(CONFIG, &[(LAYER, 'a')]);
+    odd["layers"][0]["annotations"] = json!(7);
+    check(&odd, module('a'));
 }
 
 #[test]

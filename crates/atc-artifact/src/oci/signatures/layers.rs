@@ -1,12 +1,9 @@
 //! Manifests that cosign writes: where the signatures of an artifact stand in them. Nothing here is proven; whoever has the
 //! keys does that with what the layers hold.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 
-use super::super::manifest::{Blob, ManifestError};
-use crate::reference::parse_digest;
+use super::super::manifest::{Blob, Descriptor, ManifestError};
 
 /// Signatures of one artifact that are looked at: 32. Each costs a request; most artifacts have one.
 pub const MAX_SIGNATURES: usize = 32;
@@ -30,17 +27,6 @@ pub struct CosignLayer {
     pub signature: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Descriptor {
-    #[serde(default)]
-    media_type: String,
-    digest: String,
-    size: u64,
-    artifact_type: Option<String>,
-    annotations: Option<BTreeMap<String, String>>,
-}
-
 /// The signatures in a manifest that cosign wrote, in their order, [`MAX_SIGNATURES`] at most. Other layers are left out, and
 /// what is too long for a signature.
 pub fn cosign_layers(manifest: &[u8]) -> Result<Vec<CosignLayer>, ManifestError> {
@@ -51,12 +37,13 @@ pub fn cosign_layers(manifest: &[u8]) -> Result<Vec<CosignLayer>, ManifestError>
     let manifest: Manifest = read(manifest, "manifest")?;
     let layers = manifest.layers.unwrap_or_default().into_iter();
     let layers = layers.filter(|layer| layer.media_type == SIMPLE_SIGNING);
-    let signed = layers.filter_map(|mut layer| {
-        let signature = layer.annotations.as_mut()?.remove(SIGNATURE)?;
+    let signed = layers.filter_map(|layer| {
+        let signature = layer
+            .annotation(SIGNATURE)
+            .filter(|signature| signature.len() <= MAX_SIGNATURE_BYTES)?;
         Some(CosignLayer {
-            payload: layer.blob()?,
-            signature: Some(signature)
-                .filter(|signature| signature.len() <= MAX_SIGNATURE_BYTES)?,
+            payload: layer.blob().ok()?,
+            signature: signature.to_owned(),
         })
     });
     Ok(signed.take(MAX_SIGNATURES).collect())
@@ -71,7 +58,7 @@ pub fn cosign_referrers(index: &[u8]) -> Result<Vec<Blob>, ManifestError> {
     let index: Index = read(index, "index of referrers")?;
     let entries = index.manifests.unwrap_or_default().into_iter();
     let signatures = entries.filter(|entry| entry.artifact_type.as_deref() == Some(SIGNATURES));
-    let blobs = signatures.filter_map(|entry| entry.blob());
+    let blobs = signatures.filter_map(|entry| entry.blob().ok());
     Ok(blobs.take(MAX_SIGNATURES).collect())
 }
 
@@ -79,16 +66,6 @@ fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> Result<T, Manife
     serde_json::from_slice(bytes).map_err(|error| {
         format!("the {what} of its signatures is not of the right form ({error})").into()
     })
-}
-
-impl Descriptor {
-    /// Nothing if its digest is none.
-    fn blob(&self) -> Option<Blob> {
-        Some(Blob {
-            digest: parse_digest(&self.digest)?,
-            size: self.size,
-        })
-    }
 }
 
 #[cfg(test)]

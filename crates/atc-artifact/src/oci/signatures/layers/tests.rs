@@ -33,6 +33,10 @@ fn signatures_are_the_layers_that_cosign_annotates() {
         json!([layer(SIMPLE_SIGNING, ONE, &Value::Null), signed("b")]),
         &["b"],
     );
+    for odd in [json!(7), json!([SIGNATURE]), json!({ SIGNATURE: 7 })] {
+        let odd = layer(SIMPLE_SIGNING, ONE, &odd);
+        check(json!([odd, signed("b")]), &["b"]);
+    }
     check(
         json!([layer(
             SIMPLE_SIGNING,
