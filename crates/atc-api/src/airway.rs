@@ -156,7 +156,7 @@ impl AirwaySpec {
 
     /// Every how often each instance is evaluated though nothing changed; `None` is never.
     pub fn drift_interval(&self) -> Option<Duration> {
-        self.fix_drift_interval.and_then(GoDuration::positive)
+        settings::drift_interval(self.fix_drift_interval)
     }
 }
 

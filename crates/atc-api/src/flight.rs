@@ -145,7 +145,7 @@ impl FlightSpec {
 
     /// Every how often it is evaluated though nothing changed; `None` is never.
     pub fn drift_interval(&self) -> Option<Duration> {
-        self.fix_drift_interval.and_then(GoDuration::positive)
+        settings::drift_interval(self.fix_drift_interval)
     }
 
     /// What the flight reads from stdin: `input` if it is there and not empty, else `inputObject` as JSON, else nothing.

@@ -12,6 +12,8 @@ pub const DEFAULT_HISTORY_CAP: usize = 2;
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The memory that a 32-bit WebAssembly module can address: 65,536 pages of 64 KiB.
 pub const MAX_MEMORY_BYTES: u64 = 4 << 30;
+/// What a shorter drift interval counts as: nothing is evaluated more often than every second though nothing changed.
+const MIN_DRIFT_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes of a mebibyte.
 const MIB: u64 = 1 << 20;
 
@@ -21,6 +23,13 @@ pub(crate) fn history_cap(size: i64) -> Option<usize> {
         0 => Some(DEFAULT_HISTORY_CAP),
         _ => usize::try_from(size).ok(),
     }
+}
+
+/// Every how often something is evaluated though nothing changed: [`MIN_DRIFT_INTERVAL`] at least; nothing, 0 and a negative
+/// span are never (`None`).
+pub(crate) fn drift_interval(every: Option<GoDuration>) -> Option<Duration> {
+    let every = every.and_then(GoDuration::positive)?;
+    Some(every.max(MIN_DRIFT_INTERVAL))
 }
 
 /// Time of a run: nothing and 0 are [`DEFAULT_TIMEOUT`], a negative span is no limit (`None`).
@@ -88,6 +97,24 @@ mod tests {
             (i64::MIN, None),
         ] {
             assert_eq!(history_cap(size), expect, "{size}");
+        }
+    }
+
+    #[test]
+    fn drift_intervals() {
+        for (text, expect) in [
+            (None, None),
+            (Some("0s"), None),
+            (Some("-1m"), None),
+            (Some("1ns"), Some(Duration::from_secs(1))),
+            (Some("1s"), Some(Duration::from_secs(1))),
+            (Some("90s"), Some(Duration::from_secs(90))),
+        ] {
+            assert_eq!(
+                drift_interval(text.map(|text| text.parse().unwrap())),
+                expect,
+                "{text:?}"
+            );
         }
     }
 

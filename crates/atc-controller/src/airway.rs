@@ -15,7 +15,6 @@ use atc_engine::release::cluster::{
     ApplyOptions, ClusterError, Deleted, ErrorKind, LiveMeta, Mapping, MetadataEdit, Propagation,
 };
 use atc_engine::release::object::{Object, ObjectError};
-use atc_engine::release::plan::PruneOptions;
 use atc_engine::status::{self, Ready};
 use atc_engine::watch::{Dependencies, Dependency, Fingerprint, Seen};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -35,8 +34,6 @@ mod flight;
 use established::{ESTABLISH, established};
 use flight::{served_before, withdraw};
 
-/// No instance is evaluated more often than this for its `fixDriftInterval`.
-pub(crate) const DRIFT_MIN: Duration = Duration::from_secs(1);
 /// While a CRD goes, it is looked at again at least this often, should no event tell of it.
 const GOING: Duration = Duration::from_secs(5);
 
@@ -374,12 +371,9 @@ fn settings(airway: &Airway, mapping: &Mapping, uid: &str, matchers: Matchers) -
         },
         limited: false,
         mode: spec.mode,
-        drift_interval: spec.drift_interval().map(|every| every.max(DRIFT_MIN)),
+        drift_interval: spec.drift_interval(),
         history_cap: spec.history_cap(),
-        prune: PruneOptions {
-            crds: spec.prune.crds,
-            namespaces: spec.prune.namespaces,
-        },
+        prune: spec.prune.into(),
     }
 }
 

@@ -16,10 +16,8 @@ use atc_engine::artifact::Location;
 use atc_engine::flight::Bounds;
 use atc_engine::instance::{Authority, InstanceSettings, Subject};
 use atc_engine::release::cluster::Mapping;
-use atc_engine::release::plan::PruneOptions;
 use serde_json::Value;
 
-use crate::airway::DRIFT_MIN;
 use crate::control::Control;
 use crate::instances;
 use crate::kinds::Setup;
@@ -107,12 +105,9 @@ fn settings(mapping: Mapping, spec: &FlightSpec, account: Option<Account>) -> In
         bounds: bounds(spec, mapping.namespaced),
         limited: mapping.namespaced,
         mode: spec.mode,
-        drift_interval: spec.drift_interval().map(|every| every.max(DRIFT_MIN)),
+        drift_interval: spec.drift_interval(),
         history_cap: spec.history_cap(),
-        prune: PruneOptions {
-            crds: spec.prune.crds,
-            namespaces: spec.prune.namespaces,
-        },
+        prune: spec.prune.into(),
         mapping,
     }
 }

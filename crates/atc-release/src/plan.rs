@@ -39,6 +39,15 @@ pub struct PruneOptions {
     pub namespaces: bool,
 }
 
+impl From<atc_api::PruneOptions> for PruneOptions {
+    fn from(spec: atc_api::PruneOptions) -> Self {
+        Self {
+            crds: spec.crds,
+            namespaces: spec.namespaces,
+        }
+    }
+}
+
 impl PruneOptions {
     /// Delete both.
     pub const ALL: Self = Self {
