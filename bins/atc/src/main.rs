@@ -121,12 +121,9 @@ async fn client(args: &Args) -> anyhow::Result<kube::Client> {
             let shown = path.display();
             let kubeconfig = kube::config::Kubeconfig::read_from(path)
                 .with_context(|| format!("can't read kubeconfig \"{shown}\""))?;
-            kube::Config::from_custom_kubeconfig(
-                kubeconfig,
-                &kube::config::KubeConfigOptions::default(),
-            )
-            .await
-            .with_context(|| format!("kubeconfig \"{shown}\" is not usable"))?
+            atc_controller::config(kubeconfig, None)
+                .await
+                .with_context(|| format!("kubeconfig \"{shown}\" is not usable"))?
         }
         _ => kube::Config::incluster().context("no KUBE is set and this is no pod of a cluster")?,
     };

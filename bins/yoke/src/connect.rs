@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use atc_engine::release::cluster::{self, Cluster, ClusterOptions};
 use kube::Config;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{Kubeconfig, KubeconfigError};
 
 use crate::cli::{Global, given};
 
@@ -42,11 +42,7 @@ pub(crate) async fn connect(
     let context = given(global.kube_context.as_ref());
     let config = match (read(global)?, need) {
         (Some(kubeconfig), _) => {
-            let options = KubeConfigOptions {
-                context: context.map(str::to_owned),
-                ..KubeConfigOptions::default()
-            };
-            let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+            let config = cluster::config(kubeconfig, context).await;
             Some(config.map_err(unusable)?)
         }
         (None, _) if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() && context.is_none() => {
@@ -131,6 +127,11 @@ fn unusable(error: KubeconfigError) -> anyhow::Error {
         KubeconfigError::LoadClusterOfContext(name) => {
             anyhow::anyhow!("the kubeconfig has no cluster \"{name}\", which its context names")
         }
+        error @ KubeconfigError::ParseNoProxy(_) => {
+            anyhow::Error::new(error).context("the variable NO_PROXY cannot be used")
+        }
+        error @ KubeconfigError::ParseProxyUrl(_) => anyhow::Error::new(error)
+            .context("the proxy of the kubeconfig, or of the environment, cannot be used"),
         error => anyhow::Error::new(error).context("the kubeconfig cannot be used"),
     }
 }

@@ -34,7 +34,7 @@ use atc_engine::{objects, queue};
 
 pub use app::{AppError, Settings, run};
 pub use atc_engine::artifact::{AllowList, ModulePolicy, PolicyOptions};
-pub use atc_engine::release::cluster::client;
+pub use atc_engine::release::cluster::{client, config};
 pub use certificates::CertificateError;
 pub use tokio_util::sync::CancellationToken as StopToken;
 pub use webhook::TlsFiles;

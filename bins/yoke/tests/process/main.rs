@@ -9,6 +9,7 @@ mod flights;
 mod interrupt;
 mod modules;
 mod out;
+mod proxies;
 mod streams;
 mod usage;
 

@@ -7,11 +7,36 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ConfigExt};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use tower::ServiceBuilder;
 use tower_http::decompression::DecompressionLayer;
 
-use super::impersonation;
 use super::token::{self, TokenFile};
+use super::{impersonation, proxy};
+
+/// The configuration for this context of a kubeconfig, or for its current one.
+///
+/// The proxy is that of the kubeconfig. Where it names none, `HTTPS_PROXY` counts (`HTTP_PROXY` for a server without TLS), but
+/// for this machine itself and for servers that `NO_PROXY` names, by the rules of Go. kube's own configuration differs in both.
+///
+/// # Errors
+/// When the kubeconfig has no such context, or something in it can't be read; when a proxy is no URL, or kube can't read
+/// `NO_PROXY`: an entry that is empty, for example.
+pub async fn config(
+    kubeconfig: Kubeconfig,
+    context: Option<&str>,
+) -> Result<kube::Config, KubeconfigError> {
+    let named = proxy::named(&kubeconfig, context);
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    let variable = |name: &str| std::env::var(name).ok();
+    let proxy = proxy::choose(&config.cluster_url, named.as_deref(), variable);
+    config.proxy_url = proxy.map_err(KubeconfigError::ParseProxyUrl)?;
+    Ok(config)
+}
 
 /// A client without retries and limits of its own, which [`Cluster`](super::Cluster) brings.
 ///

@@ -3,7 +3,8 @@
 //! Start at [`Cluster`]. Objects are JSON values from end to end: a typed round trip would lose the fields that this
 //! program does not know.
 //!
-//! - [`mod@client`]: the HTTP client of the API server.
+//! - [`mod@client`]: the HTTP client of the API server, and its configuration from a kubeconfig.
+//! - `proxy`: through which proxy.
 //! - [`mapping`], [`discovery`]: from a kind to its URL, one request per group-version, remembered.
 //! - [`read`], `inventory`: get, list, metadata alone; of many objects at once.
 //! - [`apply`], [`stages`], [`preview`]: server-side apply of one object, of a stage; dry run of all stages.
@@ -44,6 +45,7 @@ pub mod lock;
 pub mod mapping;
 pub mod preview;
 mod probe;
+mod proxy;
 pub mod prune;
 pub mod read;
 pub mod refusal;
@@ -58,7 +60,7 @@ pub mod wait;
 pub mod wait_ready;
 
 pub use apply::{Applied, ApplyOptions, Expect};
-pub use client::client;
+pub use client::{client, config};
 pub use compare::{Compared, Restored, Standing};
 pub use delete::{Deleted, Orphaned, Propagation};
 pub use discovery::ScopeSnapshot;
