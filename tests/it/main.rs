@@ -28,6 +28,7 @@ mod kubeconfigs;
 mod left;
 mod letting_go;
 mod many;
+mod mayday;
 mod memory;
 mod modes;
 mod modules;

@@ -37,6 +37,7 @@ mod writes;
 
 use account::confirmed;
 use dependencies::{dependencies, has_newer_input, inputs};
+pub(crate) use identity::release_of;
 use identity::{Identity, input};
 pub use identity::{home_of, release_name};
 pub use settings::{Authority, InstanceSettings, Subject};

@@ -12,6 +12,7 @@ use crate::error::{EngineError, chain};
 use crate::hold::{Hold, HoldRequest, is_without_namespace};
 
 mod account;
+mod maker;
 
 /// A release to remove.
 #[derive(Clone, Debug)]

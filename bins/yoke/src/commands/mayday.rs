@@ -1,5 +1,6 @@
 //! `yoke mayday`: removes a release, its resources and its history.
 
+use anyhow::bail;
 use atc_engine::release::plan::PruneOptions;
 use atc_engine::{Engine, EngineOptions, MaydayRequest};
 
@@ -30,6 +31,7 @@ pub(super) async fn run(
         remembered: Vec::new(),
         hold: Some(holder::request("mayday", interrupt)),
     };
+    leave_to_its_maker(&engine, &request).await?;
     let scope = Scope {
         verb: "mayday",
         release: &request.release,
@@ -49,4 +51,17 @@ pub(super) async fn run(
         super::let_go(&report.orphaned),
     ));
     Ok(())
+}
+
+/// What a controller makes for a custom resource goes with that. Removed by itself, it would be made again.
+async fn leave_to_its_maker(engine: &Engine, request: &MaydayRequest) -> anyhow::Result<()> {
+    let (release, namespace) = (&request.release, &request.namespace);
+    let Some(maker) = Box::pin(engine.maker(release, namespace)).await? else {
+        return Ok(());
+    };
+    bail!(
+        "{} is that of {maker}, whose controller would make again what is removed: delete {maker} instead (where no controller \
+         runs any more, take its finalizer yoke.cd/mayday.flight off)",
+        super::named(release, namespace)
+    )
 }

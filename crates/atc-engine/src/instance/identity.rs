@@ -1,6 +1,6 @@
 //! The names of an instance, and what of it the flight reads.
 
-use atc_api::ResourceRef;
+use atc_api::{GroupKind, ResourceRef};
 use atc_release::cluster::Mapping;
 use atc_release::ownership::Owner;
 use serde_json::Value;
@@ -68,7 +68,18 @@ pub fn home_of(namespace: &str) -> &str {
 
 /// The release of an instance: `<group>.<Kind>[.<namespace>].<name>`.
 pub fn release_name(mapping: &Mapping, namespace: &str, name: &str) -> String {
-    let (group, kind) = (&mapping.group, &mapping.kind);
+    release_of(&ResourceRef::new(
+        namespace,
+        &mapping.group,
+        &mapping.kind,
+        name,
+    ))
+}
+
+/// The same of the instance that a reference names.
+pub(crate) fn release_of(instance: &ResourceRef) -> String {
+    let GroupKind { group, kind } = &instance.group_kind;
+    let (namespace, name) = (&instance.namespace, &instance.name);
     if namespace.is_empty() {
         format!("{group}.{kind}.{name}")
     } else {
