@@ -12,7 +12,7 @@ use tower::ServiceBuilder;
 use tower_http::decompression::DecompressionLayer;
 
 use super::token::{self, TokenFile};
-use super::{impersonation, proxy};
+use super::{impersonation, plugin, proxy};
 
 /// The configuration for this context of a kubeconfig, or for its current one.
 ///
@@ -48,8 +48,8 @@ pub async fn config(
 /// kube leaves that off, and then the first request of each connection waits for the acknowledgement of the TLS
 /// handshake's last message, which the other side delays by 40 ms.
 ///
-/// A token in a file is read anew every 50 s, and when it is refused. Whom the configuration impersonates counts for calls
-/// that do not say themselves whom they are made as.
+/// A token in a file is read anew every 50 s, and when it is refused; a plugin for credentials is asked again then. Whom the
+/// configuration impersonates counts for calls that do not say themselves whom they are made as.
 ///
 /// # Errors
 /// When the configuration makes no client: unreadable certificates, credentials that can't be used, a proxy.
@@ -57,10 +57,12 @@ pub fn client(mut config: kube::Config) -> Result<kube::Client, kube::Error> {
     config.default_retry = false;
     let file = TokenFile::take(&mut config.auth_info, Instant::now()).map_err(kube::Error::Auth)?;
     let said = impersonation::take(&mut config);
+    let asked = plugin::is_used(&config.auth_info).then(|| config.clone());
     let client = plain(config)?;
-    let client = match file {
-        Some(file) => token::with(&client, file),
-        None => client,
+    let client = match (file, asked) {
+        (Some(file), _) => token::with(&client, file),
+        (None, Some(config)) => plugin::with(client, move || plain(config.clone())),
+        (None, None) => client,
     };
     match said {
         Some(said) => impersonation::with(client, &said),

@@ -16,7 +16,7 @@
 //! - [`compare`]: recorded objects against live ones, and back to the record.
 //! - [`judge`], `explain`: read a live object and say whether it is ready; why not, by its Pods and events.
 //! - [`wait`], [`wait_ready`]: until gone, until a CRD is served, until ready.
-//! - `token`: a token in a file that is replaced meanwhile.
+//! - `token`, `plugin`: a token in a file that is replaced meanwhile; credentials of a plugin that are refused.
 //! - `impersonation`: whom calls are made as that do not say so themselves.
 //! - [`error`], [`refusal`]: what went wrong, in words, without the content of Secrets.
 
@@ -43,6 +43,7 @@ mod inventory;
 pub mod judge;
 pub mod lock;
 pub mod mapping;
+mod plugin;
 pub mod preview;
 mod probe;
 mod proxy;

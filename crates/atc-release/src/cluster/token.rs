@@ -110,7 +110,7 @@ async fn send(
 }
 
 /// The same request once more, unless its body is a stream.
-fn copy(request: &Request<Body>) -> Option<Request<Body>> {
+pub(super) fn copy(request: &Request<Body>) -> Option<Request<Body>> {
     let mut copy = Request::new(request.body().try_clone()?);
     *copy.method_mut() = request.method().clone();
     *copy.uri_mut() = request.uri().clone();
