@@ -5,8 +5,9 @@ use atc_tests::{AirwayBuilder, Yoke, eventually};
 use serde_json::{Value, json};
 
 use crate::{
+    flights::{Flights, flight},
     solo::{Solo, plane},
-    world::{HOOKS, LIMIT, World, configmap, puppet, text},
+    world::{LIMIT, World, configmap, puppet, text},
 };
 
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
@@ -16,15 +17,11 @@ fn role(name: &str) -> Value {
     json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": name }, "rules": [] })
 }
 
-/// Deletes an instance and takes all finalizers off it, and before that the webhook that would have it reviewed.
-async fn force_away(world: &World, hook: &str, path: &str) {
-    world.delete(&format!("{HOOKS}/{hook}")).await;
+/// Deletes what nobody is there to remove, and takes all finalizers off it.
+async fn force_away(world: &World, path: &str) {
     world.delete(path).await;
     let none = json!({ "metadata": { "finalizers": null } });
-    eventually(LIMIT, "nobody is asked", || async {
-        world.cluster.api.merge(path, &none).await.map(Some)
-    })
-    .await;
+    world.merge(path, &none).await;
     world.gone(path).await;
 }
 
@@ -40,7 +37,7 @@ async fn the_release_of_an_instance_that_was_forced_away_is_removed_r41() {
         kind.make(which, json!({ "objects": objects })).await;
     }
     atc.kill();
-    force_away(world, &kind.airway.name(), &kind.path("forced")).await;
+    force_away(world, &kind.path("forced")).await;
     // Somebody else's release that is called like one of ours.
     let other = kind.release("other");
     let yoke = Yoke::new(plane()).unwrap();
@@ -76,6 +73,58 @@ async fn the_release_of_an_instance_that_was_forced_away_is_removed_r41() {
     assert!(world.get(&kept).await.unwrap().is_some());
     kind.delete("kept").await;
     world.gone(&kept).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_being_deleted_can_be_let_go_while_no_atc_runs_r105_w12() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let mut atc = solo.atc(&[]).await;
+    let kind = world.kind(AirwayBuilder::new("Freed", &puppet())).await;
+    for name in ["forced", "kept"] {
+        kind.make(name, json!({ "note": name })).await;
+    }
+    let other = world
+        .kind(AirwayBuilder::new("Stripped", &puppet()))
+        .await
+        .airway_path();
+    let flights = Flights(world);
+    let body = flight("flown", &json!({ "note": "f" }), &json!({}));
+    flights.create(&body).await.unwrap();
+    flights.ready("flown").await;
+    atc.kill();
+
+    // What lives is not written to unseen, not even its finalizers.
+    let finalizers = json!({ "metadata": { "finalizers": null } });
+    let label = json!({ "metadata": { "labels": { "a": "b" } } });
+    let living = [kind.path("kept"), flights.path("flown"), other.clone()];
+    for path in &living {
+        for edit in [&finalizers, &label] {
+            let said = world.cluster.api.merge(path, edit).await.unwrap_err();
+            assert!(
+                said.to_string().contains("failed calling webhook"),
+                "{said}"
+            );
+        }
+    }
+    for path in [kind.path("forced"), flights.path("flown"), other] {
+        force_away(world, &path).await;
+    }
+
+    atc.restart().await.unwrap();
+    world.gone(&world.core("configmaps", "forced")).await;
+    world.gone(&world.core("configmaps", "flown")).await;
+    eventually(
+        LIMIT,
+        "the record of the other instance is left",
+        || async {
+            let left = world.revisions().await.len();
+            Ok((left == 1).then_some(()))
+        },
+    )
+    .await;
+    world.has("kept", json!({ "note": "kept" })).await;
+    kind.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

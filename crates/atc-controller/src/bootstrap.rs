@@ -111,6 +111,20 @@ impl WebhookService {
         })
     }
 
+    /// The same for objects whose reviews are decided by nothing once the object is on its way out: then nobody is asked, so
+    /// that an atc that is away holds up nobody who lets go of it.
+    fn webhook_of_living(&self, name: &str, path: &str, rules: &Value, timeout: u8) -> Value {
+        let mut webhook = self.webhook(name, path, rules, timeout);
+        if let Some(conditions) = webhook["matchConditions"].as_array_mut() {
+            // By the object as it is stored: what is written says of itself what it likes.
+            conditions.push(json!({
+                "name": "not-being-deleted",
+                "expression": "oldObject == null || !has(oldObject.metadata.deletionTimestamp)",
+            }));
+        }
+        webhook
+    }
+
     /// The configuration that asks whether whoever writes a Flight may act as the account that it names. It stays when we
     /// go, or anybody could take an account in the meantime.
     pub fn of_accounts(&self) -> Value {
@@ -141,7 +155,7 @@ impl WebhookService {
             self.of_accounts(),
             configuration(
                 AIRWAY_WEBHOOK,
-                &self.webhook(
+                &self.webhook_of_living(
                     "airways.yoke.cd",
                     "/validations/airways.yoke.cd",
                     &own_kinds(&["airways"], "Cluster"),
@@ -150,7 +164,7 @@ impl WebhookService {
             ),
             configuration(
                 FLIGHT_WEBHOOK,
-                &self.webhook(
+                &self.webhook_of_living(
                     "flights.yoke.cd",
                     "/validations/flights.yoke.cd",
                     &own_kinds(&["flights", "clusterflights"], "*"),
@@ -162,7 +176,8 @@ impl WebhookService {
 
     /// The configuration that reviews instances of an Airway's kind; owned by the Airway.
     ///
-    /// Writes of the status are reviewed where the object could not be converted, and only then.
+    /// Writes of the status are reviewed where the object could not be converted, and only then; no write of an object that
+    /// is being deleted is.
     /// Writes through other served versions are converted and reviewed too (`matchPolicy: Equivalent`). A version with a
     /// `scale` has it reviewed: it changes the number of replicas.
     pub fn of_airway(&self, airway: &str, uid: &str, served: &ServedKind) -> Value {
@@ -188,7 +203,7 @@ impl WebhookService {
                 .collect();
         let mut value = configuration(
             airway,
-            &self.webhook(
+            &self.webhook_of_living(
                 airway,
                 &format!("/validations/{airway}"),
                 &rules,
