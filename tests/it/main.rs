@@ -25,6 +25,7 @@ mod interrupted;
 mod killed;
 mod kit;
 mod kubeconfigs;
+mod labels;
 mod left;
 mod letting_go;
 mod many;

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use atc_engine::convert;
 use atc_engine::error::chain;
+use atc_engine::instance::InstanceSettings;
 use atc_engine::release::cluster::LiveMeta;
+use atc_engine::{EngineError, LoadedFlight};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use super::account;
 use super::review::{Decision, Request, is_internal};
+use super::{account, worse};
 use crate::bootstrap::{FLIGHT_TIMEOUT, INSTANCE_TIMEOUT};
 use crate::control::Control;
 use crate::flights;
@@ -60,13 +62,31 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
             "Airway \"{airway}\" is changing its version; try again in a moment"
         ));
     }
-    let judging = Box::pin(judge(control, airway, &kind, &setup, request, limit));
-    timeout_at(deadline, judging).await.unwrap_or_else(|_| {
-        Decision::invalid(format!(
-            "it could not be checked within {} s",
-            limit.as_secs_f64()
-        ))
-    })
+    let time = Time { limit, deadline };
+    let judging = Box::pin(judge(control, airway, &kind, &setup, request, time));
+    match timeout_at(deadline, judging).await {
+        Ok(decision) => decision,
+        // Not even its flight could be had, and that is not the writer's doing.
+        Err(_) if is_mere_metadata(request) => Decision::Allow,
+        Err(_) => time.over(),
+    }
+}
+
+/// What a review may take.
+#[derive(Clone, Copy)]
+struct Time {
+    /// For one run of a flight.
+    limit: Duration,
+    /// For all of it.
+    deadline: Instant,
+}
+
+impl Time {
+    /// The answer when it has not been enough.
+    fn over(self) -> Decision {
+        let limit = self.limit.as_secs_f64();
+        Decision::invalid(format!("it could not be checked within {limit} s"))
+    }
 }
 
 /// How long a review may take: a little less than the API server waits.
@@ -86,7 +106,7 @@ async fn judge(
     kind: &Kind,
     setup: &Setup,
     request: &Request,
-    limit: Duration,
+    time: Time,
 ) -> Decision {
     let (old, mut object) = (&request.old_object, request.object.clone());
     // An object that is created has a name here, but not always its namespace in its metadata.
@@ -107,9 +127,9 @@ async fn judge(
     let served = overrides::served(control, setup, &object, load).await;
     let flight = match served.flight {
         Ok(flight) => flight,
-        Err(why) if served.overridden => return Decision::invalid(why),
         // What it says has not changed, and what is wrong is not the writer's doing.
-        Err(_) if !is_named_now && says_the_same(request) => return Decision::Allow,
+        Err(_) if is_mere_metadata(request) => return Decision::Allow,
+        Err(why) if served.overridden => return Decision::invalid(why),
         Err(why) => {
             // Not 503, which clients try again by themselves: it may take until somebody mends it.
             return Decision::invalid(format!(
@@ -126,28 +146,60 @@ async fn judge(
         return Decision::Allow;
     }
     let mut settings = served.settings.into_owned();
-    if settings.bounds.time.is_none_or(|time| time > limit) {
-        settings.bounds.time = Some(limit);
+    if settings.bounds.time.is_none_or(|bound| bound > time.limit) {
+        settings.bounds.time = Some(time.limit);
     }
-    let live = LiveMeta::of(&object);
-    let reference = settings.mapping.reference(live.namespace(), live.name());
-    let mut memory = kind.review_memory(&reference);
-    // A review records nothing: what is stored already is read at the evaluation, not here on the way of a write.
-    memory.revisions = Some(Vec::new());
-    let observer = HubView { control };
-    let engine = &control.engine;
-    let review = engine.review(&settings, &flight, &object, &mut memory, &observer);
-    let Err(error) = review.await else {
-        return Decision::Allow;
+    let trial = Trial {
+        control,
+        kind,
+        settings: &settings,
+        flight: &flight,
     };
-    // What was wrong before, as when the flight is another one by now, is no reason to refuse a label.
-    if !is_named_now && says_the_same(request) {
-        let before = engine.review(&settings, &flight, old, &mut memory, &observer);
-        if before.await.is_err() {
-            return Decision::Allow;
-        }
+    let now = Box::pin(trial.of(&object));
+    if !is_mere_metadata(request) {
+        return now.await.map_or_else(
+            |error| Decision::invalid(error.chain()),
+            |()| Decision::Allow,
+        );
     }
-    Decision::invalid(error.chain())
+    let before = Box::pin(trial.of(old));
+    match worse::refuse(now, before, time.deadline).await {
+        Ok(()) => Decision::Allow,
+        Err(Some(error)) => Decision::invalid(error.chain()),
+        Err(None) => time.over(),
+    }
+}
+
+/// What the review of an object takes but for the object.
+struct Trial<'a> {
+    control: &'a Control,
+    kind: &'a Kind,
+    settings: &'a InstanceSettings,
+    flight: &'a LoadedFlight,
+}
+
+impl Trial<'_> {
+    /// Whether its flight runs on an object and what it prints would be taken.
+    async fn of(&self, object: &Value) -> Result<(), EngineError> {
+        let live = LiveMeta::of(object);
+        let mapping = &self.settings.mapping;
+        let reference = mapping.reference(live.namespace(), live.name());
+        let mut memory = self.kind.review_memory(&reference);
+        // A review records nothing: what is stored already is read at the evaluation, not here on the way of a write.
+        memory.revisions = Some(Vec::new());
+        let observer = HubView {
+            control: self.control,
+        };
+        let engine = &self.control.engine;
+        engine
+            .review(self.settings, self.flight, object, &mut memory, &observer)
+            .await
+    }
+}
+
+/// Whether an edit leaves alone what an instance says and which flight serves it how.
+fn is_mere_metadata(request: &Request) -> bool {
+    says_the_same(request) && overrides::changed(&request.old_object, &request.object).is_none()
 }
 
 /// Whether an update changes nothing but metadata: labels, annotations, finalizers.
