@@ -10,6 +10,51 @@ fn edit(map: &str, key: &str, value: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_label_that_breaks_a_good_instance_is_refused_r111() {
+    let world = World::new().await;
+    let kind = world.basic().await;
+    let spec = json!({
+        "objects": [configmap("of-${labels.team}", json!({ "note": "${annotations.note}" }))],
+        "exitIf": { "labels.team": "broken", "annotations.note": "too bad" },
+    });
+    let mut body = kind.airway.instance("labelled", &spec);
+    body["metadata"]["labels"] = json!({ "team": "blue" });
+    body["metadata"]["annotations"] = json!({ "note": "first" });
+    world.post(&kind.airway.path(&world.ns), &body).await;
+    let made = kind.ready("labelled").await;
+    world.has("of-blue", json!({ "note": "first" })).await;
+
+    // Its flight fails by it, or prints what nobody takes.
+    let path = kind.path("labelled");
+    for (bad, words) in [
+        (edit("labels", "team", "broken"), "labels.team is broken"),
+        (edit("labels", "team", "No_Name"), "of-no_name"),
+        (
+            edit("annotations", "note", "too bad"),
+            "annotations.note is too bad",
+        ),
+    ] {
+        let said = world.cluster.api.merge(&path, &bad).await.unwrap_err();
+        let said = said.to_string().to_lowercase();
+        assert!(said.contains(words), "{said}");
+        assert!(said.contains(&kind.airway.name()), "{said}");
+    }
+    let kept = kind.instance("labelled").await;
+    for map in ["labels", "annotations"] {
+        assert_eq!(kept["metadata"][map], made["metadata"][map]);
+    }
+
+    world.merge(&path, &edit("labels", "team", "red")).await;
+    world.has("of-red", json!({ "note": "first" })).await;
+    world
+        .merge(&path, &edit("annotations", "note", "last"))
+        .await;
+    world.has("of-red", json!({ "note": "last" })).await;
+    world.gone(&world.core("configmaps", "of-blue")).await;
+    kind.delete("labelled").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_instance_whose_flight_hangs_can_be_labelled_r111() {
     let world = World::new().await;
     let kind = world.kind(AirwayBuilder::new("Hung", &puppet())).await;

@@ -19,7 +19,7 @@ struct Script {
     sleep_ms: u64,
     /// Say this on stderr and exit with 1, having printed nothing.
     fail: Option<String>,
-    /// Look these up. `${NAME}` in what is printed is the value that was found.
+    /// Look these up. `${NAME}` in what is printed is the value that was found, `${labels.KEY}` that of the instance's label.
     look: Vec<Look>,
     /// Print these resources; one that is `{"when": NAME, "object": …}` only if the look-up of that name found something.
     objects: Option<Vec<Value>>,
@@ -129,6 +129,13 @@ impl Puppet {
             .insert("replicas".into(), self.script.replicas.to_string());
         self.values
             .insert("namespace".into(), yoke_sdk::namespace());
+        for map in ["labels", "annotations"] {
+            let entries = self.input["metadata"][map].as_object();
+            for (key, value) in entries.into_iter().flatten() {
+                let value = value.as_str().unwrap_or_default();
+                self.values.insert(format!("{map}.{key}"), value.into());
+            }
+        }
         for look in &self.script.look {
             let object: Option<Value> =
                 lookup_as(&look.api_version, &look.kind, &look.namespace, &look.object)?;
