@@ -1,7 +1,11 @@
 //! A flight that prints what its instance hangs from: the Airway, or an instance whose child it is. Each would wait until
 //! the other is ready, and at the end until the other is gone: for ever.
+//!
+//! An owner that somebody else has put on it, so that the instance goes with it, waits for nothing and does not count, unless
+//! it is the one that manages the instance.
 
-use atc_api::{GroupKind, ResourceRef};
+use atc_api::flight::is_flight;
+use atc_api::{GroupKind, ResourceRef, names};
 use atc_release::object::{Object, Stages};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde::Deserialize;
@@ -16,9 +20,8 @@ pub(super) fn refuse(
     object: &Value,
     settings: &InstanceSettings,
 ) -> Result<(), EngineError> {
-    let owners: Vec<OwnerReference> =
-        Deserialize::deserialize(&object["metadata"]["ownerReferences"]).unwrap_or_default();
-    let owners: Vec<&OwnerReference> = settings.owner.iter().chain(&owners).collect();
+    let parents = parents(&object["metadata"]);
+    let owners: Vec<&OwnerReference> = settings.owner.iter().chain(&parents).collect();
     // Owners are in the namespace of what they own, or in none.
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     let owns = |reference: &ResourceRef| {
@@ -33,6 +36,25 @@ pub(super) fn refuse(
         Some(owner) => Err(EngineError::Cycle(owner)),
         None => Ok(()),
     }
+}
+
+/// The owners of an instance whose matter it is: a Flight, the instance that its marks name, whatever says that it controls it.
+fn parents(metadata: &Value) -> Vec<OwnerReference> {
+    let mark = &metadata["annotations"][names::ANNOTATION_INSTANCE_REF];
+    let maker: Option<ResourceRef> = mark.as_str().and_then(|mark| mark.parse().ok());
+    let owners = metadata["ownerReferences"].as_array();
+    let is_parent = |owner: &Value| is_flight(owner) || owner["controller"] == true;
+    let read = |owner: &Value| OwnerReference::deserialize(owner).ok();
+    let made = |owner: &OwnerReference| {
+        maker.as_ref().is_some_and(|maker| {
+            maker.name == owner.name
+                && maker.group_kind == GroupKind::of(&owner.api_version, &owner.kind)
+        })
+    };
+    let owners = owners.into_iter().flatten();
+    owners
+        .filter_map(|owner| read(owner).filter(|read| is_parent(owner) || made(read)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -51,9 +73,19 @@ mod tests {
             name: "apps.x.dev".into(),
             ..OwnerReference::default()
         });
-        let object = json!({ "metadata": { "name": "a", "namespace": "n", "ownerReferences": [
-            { "apiVersion": "x.dev/v1", "kind": "Site", "name": "s", "uid": "u" },
-        ] } });
+        let owner = |kind: &str, name: &str, controller: Value| json!({ "apiVersion": "x.dev/v1", "kind": kind, "name": name, "uid": "u", "controller": controller });
+        let mut object = json!({ "metadata": { "name": "a", "namespace": "n",
+            "annotations": { "instance.atc.yoke.cd/instanceRef": "n/Site.x.dev:s" },
+            "ownerReferences": [
+                owner("Plan", "p", Value::Null), owner("Site", "s", Value::Null),
+                owner("Site", "plain", false.into()), owner("Park", "managing", true.into()),
+            ],
+        } });
+        let flight =
+            json!({ "apiVersion": "yoke.cd/v1alpha1", "kind": "Flight", "name": "f", "uid": "u" });
+        if let Some(owners) = object["metadata"]["ownerReferences"].as_array_mut() {
+            owners.push(flight);
+        }
         let check = |api: &str,
                      kind: &str,
                      namespace: Option<&str>,
@@ -80,5 +112,22 @@ mod tests {
         check("x.dev/v1", "Site", Some("other"), "s", None);
         check("y.dev/v1", "Site", Some("n"), "s", None);
         check("x.dev/v1", "Site", Some("n"), "t", None);
+        check(
+            "x.dev/v1",
+            "Park",
+            Some("n"),
+            "managing",
+            Some("n/Park.x.dev:managing"),
+        );
+        check(
+            "yoke.cd/v1alpha1",
+            "Flight",
+            Some("n"),
+            "f",
+            Some("n/Flight.yoke.cd:f"),
+        );
+        // Whoever put these on it, they do not wait for it.
+        check("x.dev/v1", "Plan", Some("n"), "p", None);
+        check("x.dev/v1", "Site", Some("n"), "plain", None);
     }
 }
