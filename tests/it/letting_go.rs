@@ -147,3 +147,52 @@ async fn a_flight_whose_finalizer_is_taken_off_leaves_no_record() {
     forbid_wide(world).await;
     atc.terminate().unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flight_whose_namespace_goes_while_no_atc_runs_leaves_nothing_r41() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let (flights, accounts) = (Flights(world), Accounts(world));
+    let mut atc = solo.atc(&[]).await;
+    accounts.writer("app").await;
+    let ns = &world.ns;
+    let (mine, others) = (format!("mine-{ns}"), format!("others-{ns}"));
+    allow_wide(world, &["get", "create", "patch", "delete"]).await;
+    let objects = json!([configmap("one", json!({ "k": "v" })), class(&mine)]);
+    let body = flight("wide", &json!({ "objects": objects }), &acting("app"));
+    create(&flights, &body).await;
+    flights.ready("wide").await;
+    // A release of the same name in the same namespace that is no Flight's.
+    let made = world.get(&class_path(&mine)).await.unwrap().unwrap();
+    let mut other = class(&others);
+    for map in ["labels", "annotations"] {
+        other["metadata"][map] = made["metadata"][map].clone();
+    }
+    let annotations = other["metadata"]["annotations"].as_object_mut().unwrap();
+    assert!(annotations.remove("atc.yoke.cd/flight").is_some());
+    let classes = class_path("");
+    world.post(classes.trim_end_matches('/'), &other).await;
+    atc.kill();
+
+    let namespace = format!("/api/v1/namespaces/{ns}");
+    world.delete(&namespace).await;
+    eventually(LIMIT, "only the Flight waits", || async {
+        let account = format!("{namespace}/serviceaccounts/app");
+        let left = world.revisions().await.len();
+        let found = world.get(&flights.path("wide")).await?.unwrap_or_default();
+        let waits = found["metadata"]["deletionTimestamp"].is_string();
+        let gone = world.get(&account).await?.is_none();
+        Ok((left == 0 && waits && gone).then_some(()))
+    })
+    .await;
+    assert!(world.get(&class_path(&mine)).await.unwrap().is_some());
+
+    atc.restart().await.unwrap();
+    world.gone(&flights.path("wide")).await;
+    assert_eq!(world.get(&class_path(&mine)).await.unwrap(), None);
+    world.gone(&namespace).await;
+    assert!(world.get(&class_path(&others)).await.unwrap().is_some());
+    world.delete(&class_path(&others)).await;
+    forbid_wide(world).await;
+    atc.terminate().unwrap();
+}
