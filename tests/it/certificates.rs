@@ -9,6 +9,7 @@ use atc_tests::{AirwayBuilder, Atc, FileServer, eventually};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
 
+use crate::hooks::is_reviewed;
 use crate::solo::Solo;
 use crate::versions;
 use crate::world::{AIRWAYS, CRDS, HOOKS, Kind, LIMIT, World, puppet, text};
@@ -79,11 +80,16 @@ async fn are_told(kind: &Kind<'_>, bundle: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether what is served is known by the first of these CAs, which knows no certificate but the newest.
-async fn is_served(atc: &Atc<'_>, bundle: &str) -> bool {
+/// The first of these CAs.
+fn newest(bundle: &str) -> String {
     let all = decoded(bundle);
     let first = all.split(BEGIN).nth(1).unwrap();
-    atc.trust(&format!("{BEGIN}{first}")).unwrap();
+    format!("{BEGIN}{first}")
+}
+
+/// Whether what is served is known by the first of these CAs, which knows no certificate but the newest.
+async fn is_served(atc: &Atc<'_>, bundle: &str) -> bool {
+    atc.trust(&newest(bundle)).unwrap();
     let answer = atc.get("/live").await;
     answer.is_ok_and(|(status, _)| status == 200)
 }
@@ -172,6 +178,106 @@ async fn a_certificate_of_its_own_is_kept_and_renewed_without_a_failed_review_w3
     }
     atc.terminate().unwrap();
     world.delete(&path).await;
+}
+
+/// Two processes with one Service: both find no Secret, both see it end or go, at the same time.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_atcs_serve_one_certificate_and_renew_it_once_w13() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let name = "solo-certificate";
+    let path = format!("{SECRETS}/{name}");
+    // The namespace comes with the Service.
+    let mut before = solo.atc(&[]).await;
+    before.terminate().unwrap();
+    let earlier = before.log().len();
+    world.delete(&path).await;
+    let shared: Vec<_> = NONE.into_iter().chain([("SVC_NAME", "solo")]).collect();
+    let (mut one, mut two) = (solo.launch(&shared), solo.launch_as("twin", &shared));
+    let first = bundle(&ready(world, &mut one, name).await);
+    assert_eq!(bundle(&ready(world, &mut two, name).await), first);
+    assert_eq!(decoded(&first).matches(BEGIN).count(), 1);
+    both_serve([&one, &two], &first, "the first one").await;
+
+    // It ends soon, it is gone, it is no certificate any more: one of them makes another one, and both serve that.
+    let mut ends = ending(name);
+    ends["type"] = "Opaque".into();
+    ends["metadata"]["labels"] = json!({ "atc.yoke.cd/kind": "certificate" });
+    let (ending_ca, mut before) = (text(&ends["stringData"]["ca.crt"]).to_owned(), first);
+    for what in ["ending", "deleted", "broken"] {
+        match what {
+            "ending" => {
+                world.cluster.api.apply(&path, &ends).await.unwrap();
+            }
+            "deleted" => world.delete(&path).await,
+            _ => {
+                let broken = json!({ "data": { "tls.key": null } });
+                world.merge(&path, &broken).await;
+            }
+        }
+        let now = eventually(LIMIT, &format!("{what}: another one is kept"), || async {
+            let Some(found) = secret(world, name).await? else {
+                return Ok(None);
+            };
+            let is_whole = text(&found["data"]["tls.key"]).len() > 100;
+            let now = bundle(&found);
+            let known = [ending_ca.trim(), newest(&before).trim()].contains(&newest(&now).trim());
+            Ok((is_whole && !known).then_some(now))
+        })
+        .await;
+        both_serve([&one, &two], &now, what).await;
+        let found = secret(world, name).await.unwrap().unwrap();
+        assert_eq!(bundle(&found), now, "{what}: it was made twice");
+        assert_eq!(decoded(&now).matches(BEGIN).count(), 2, "{what}");
+        before = now;
+    }
+
+    for (atc, earlier) in [(&mut one, earlier), (&mut two, 0)] {
+        refuses(atc).await;
+        assert!(atc.alive());
+        for line in atc.log().iter().skip(earlier) {
+            let said = line.to_string();
+            for words in [
+                "there is no certificate to be asked by",
+                "the certificate is not looked after",
+            ] {
+                assert!(!said.contains(words), "{said}");
+            }
+        }
+    }
+    eventually(LIMIT, "Airways are reviewed", || is_reviewed(world)).await;
+    two.terminate().unwrap();
+    eventually(LIMIT, "they are by the other", || is_reviewed(world)).await;
+    one.terminate().unwrap();
+    world.delete(&path).await;
+}
+
+/// Waits until both serve the certificate that the first of these CAs knows.
+async fn both_serve(atcs: [&Atc<'_>; 2], bundle: &str, what: &str) {
+    eventually(LIMIT, &format!("{what}: both serve it"), || async {
+        for atc in atcs {
+            if !is_served(atc, bundle).await {
+                return Ok(None);
+            }
+        }
+        Ok(Some(()))
+    })
+    .await;
+}
+
+/// Has an atc review an Airway that nobody would take, as the API server asks for it.
+async fn refuses(atc: &Atc<'_>) {
+    let mut bad = AirwayBuilder::new("Bad", "none").build();
+    bad["metadata"]["name"] = "another.name".into();
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": { "uid": "u", "operation": "CREATE", "object": bad },
+    });
+    let path = "/validations/airways.yoke.cd";
+    let (status, body) = atc.post(path, &review).await.unwrap();
+    assert_eq!(status, 200, "{body}");
+    let answer: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(answer["response"]["allowed"], false, "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

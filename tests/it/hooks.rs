@@ -32,7 +32,7 @@ async fn asks(world: &World, name: &str, service: &str) -> Value {
 }
 
 /// Whether Airways are reviewed by an atc of ours: one that it must refuse.
-async fn is_reviewed(world: &World) -> Result<Option<()>> {
+pub(crate) async fn is_reviewed(world: &World) -> Result<Option<()>> {
     let mut bad = AirwayBuilder::new("Bad", "none").build();
     bad["metadata"]["name"] = "another.name".into();
     let error = world.cluster.api.post(AIRWAYS, &bad).await;

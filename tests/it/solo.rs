@@ -33,7 +33,12 @@ impl Solo {
 
     /// Starts one and waits for nothing.
     pub(crate) fn launch(&self, environment: &[(&str, &str)]) -> Atc<'static> {
-        Atc::launch(plane(), &self.world.cluster.api, "solo", environment).unwrap()
+        self.launch_as("solo", environment)
+    }
+
+    /// The same beside it: with a port, a log and caches of its own.
+    pub(crate) fn launch_as(&self, name: &str, environment: &[(&str, &str)]) -> Atc<'static> {
+        Atc::launch(plane(), &self.world.cluster.api, name, environment).unwrap()
     }
 
     /// A kind in dynamic mode that is not reviewed at admission: instances can be created while no atc runs.
