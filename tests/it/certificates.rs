@@ -188,9 +188,9 @@ async fn two_atcs_serve_one_certificate_and_renew_it_once_w13() {
     let name = "solo-certificate";
     let path = format!("{SECRETS}/{name}");
     // The namespace comes with the Service.
-    let mut before = solo.atc(&[]).await;
-    before.terminate().unwrap();
-    let earlier = before.log().len();
+    let mut alone = solo.atc(&[]).await;
+    alone.terminate().unwrap();
+    let earlier = alone.log().len();
     world.delete(&path).await;
     let shared: Vec<_> = NONE.into_iter().chain([("SVC_NAME", "solo")]).collect();
     let (mut one, mut two) = (solo.launch(&shared), solo.launch_as("twin", &shared));

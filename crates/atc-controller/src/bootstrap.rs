@@ -70,6 +70,26 @@ impl WebhookService {
         }
     }
 
+    /// Whether whoever has this client configuration asks us and does not know these CAs yet.
+    pub(crate) fn is_unknown_to(&self, config: &Value, ca: &[u8]) -> bool {
+        let asks_us = match &self.url {
+            Some(url) => {
+                let asked = config["url"].as_str();
+                asked.is_some_and(|asked| asked.starts_with(&url.at("/")))
+            }
+            None => {
+                let service = &config["service"];
+                service["name"] == *self.name
+                    && service["namespace"] == *self.namespace
+                    && service["port"] == self.port
+            }
+        };
+        let bundle = config["caBundle"].as_str().unwrap_or_default();
+        let bundle = base64::engine::general_purpose::STANDARD.decode(bundle);
+        let bundle = bundle.unwrap_or_default();
+        asks_us && !String::from_utf8_lossy(&bundle).contains(&*String::from_utf8_lossy(ca))
+    }
+
     /// How a CRD says that we convert its objects.
     pub fn conversion(&self, airway: &str) -> Value {
         json!({
@@ -336,4 +356,48 @@ fn configuration(name: &str, webhook: &Value) -> Value {
         },
         "webhooks": [webhook],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(url: Option<&str>) -> WebhookService {
+        WebhookService {
+            name: "atc".into(),
+            namespace: "n".into(),
+            port: 443,
+            url: url.map(|url| url.parse().expect(url)),
+            ca_bundle: RwLock::new(b"old".to_vec()),
+            username: OnceLock::new(),
+        }
+    }
+
+    #[test]
+    fn who_asks_us_and_does_not_know_a_ca() {
+        for url in [None, Some("https://atc.dev/team")] {
+            let us = service(url);
+            let before = us.client_config("/x");
+            us.set_ca_bundle(b"new\nold".to_vec());
+            let both = us.client_config("/x");
+            let check = |config: &Value, ca: &str, expect: bool| {
+                let found = us.is_unknown_to(config, ca.as_bytes());
+                assert_eq!(found, expect, "{config} {ca}");
+            };
+            check(&before, "old", false);
+            check(&before, "new", true);
+            check(&both, "old", false);
+            check(&both, "new", false);
+            let mut without = both.clone();
+            without["caBundle"] = Value::Null;
+            check(&without, "new", true);
+            // Others are no matter of ours.
+            let mut other = service(Some("https://atc.dev/team2"));
+            check(&other.client_config("/x"), "new", false);
+            other.url = None;
+            other.port = 1;
+            check(&other.client_config("/x"), "new", false);
+            check(&Value::Null, "new", false);
+        }
+    }
 }

@@ -25,6 +25,7 @@ pub(crate) mod resource;
 pub(crate) mod review;
 mod scale;
 mod tls;
+mod told;
 mod worse;
 
 use review::{Decision, Review};

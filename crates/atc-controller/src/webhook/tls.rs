@@ -1,8 +1,8 @@
 //! The certificate that we serve and the CAs by which it is known, followed while the process runs.
 //!
 //! They come from three files, or are of our own making. The three are taken as one set, and only where they belong together:
-//! a set that is half written keeps the last good one. Where the CA changes, both CAs are told to the API server first, and the
-//! new certificate is served at the next look, so that reviews go on in between.
+//! a set that is half written keeps the last good one. Where the CA changes, both CAs are told to the API server first. The new
+//! certificate is served one look after all that asks us was seen to name the new CA, so that reviews go on in between.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,12 +23,16 @@ use rustls::server::VerifierBuilderError;
 use rustls::sign::CertifiedKey;
 use rustls::{Error, RootCertStore};
 
+use super::told;
 use crate::certificates::SelfMade;
 use crate::control::Control;
 
-/// The files are looked at so often: the kubelet swaps a link, which no watch of the file itself shows. 5 s: a new CA
-/// counts after two looks, and in between the API server takes up what it is told within one.
+/// The files are looked at so often: the kubelet swaps a link, which no watch of the file itself shows. 5 s: the API server
+/// takes up what it is told within that.
 const RELOAD: Duration = Duration::from_secs(5);
+/// So many looks go by at most until a new CA is seen to be known. 6, which is 30 s: an Airway that can't be brought to say it
+/// must not keep a certificate that ends.
+const PATIENCE: u32 = 6;
 
 /// Where the certificate and its key are.
 #[derive(Clone, Debug)]
@@ -231,12 +235,43 @@ struct Act {
 struct Rotation {
     current: TlsSet,
     /// Its CA has been told, it is not served yet.
-    coming: Option<TlsSet>,
+    coming: Option<Coming>,
+}
+
+/// A set that is served as soon as its CA is known.
+struct Coming {
+    set: TlsSet,
+    /// Since it was told.
+    looks: u32,
+    /// All that asks us named its CA at the last look.
+    known: bool,
+}
+
+impl Coming {
+    /// Whether it is to be served: a look after its CA was seen to be known, or if that takes too long.
+    fn look(&mut self, known: bool) -> bool {
+        let served = self.known || self.looks >= PATIENCE;
+        if served && !self.known {
+            tracing::warn!(
+                "not all webhook configurations and CRDs name the new CA yet; its certificate is served all the same"
+            );
+        }
+        self.known = known;
+        self.looks += 1;
+        served
+    }
 }
 
 impl Rotation {
-    /// Takes what the files hold now.
-    fn next(&mut self, read: TlsSet) -> Result<Act, Misfit> {
+    /// Whether this is the set that comes.
+    fn awaits(&self, read: &TlsSet) -> bool {
+        self.coming
+            .as_ref()
+            .is_some_and(|coming| coming.set == *read)
+    }
+
+    /// Takes what the files hold now. `known`: all that asks us names the CA of the set that comes.
+    fn next(&mut self, read: TlsSet, known: bool) -> Result<Act, Misfit> {
         if read == self.current {
             let back = self.coming.take().map(|_| read.ca);
             return Ok(Act {
@@ -245,7 +280,13 @@ impl Rotation {
             });
         }
         read.check()?;
-        if read.ca == self.current.ca || self.coming.as_ref() == Some(&read) {
+        let coming = self.coming.as_mut();
+        let coming = coming.filter(|coming| coming.set == read && read.ca != self.current.ca);
+        let is_due = coming.map(|coming| coming.look(known));
+        if is_due == Some(false) {
+            return Ok(Act::default());
+        }
+        if is_due.is_some() || read.ca == self.current.ca {
             let bundle = self.coming.take().map(|_| read.ca.clone());
             self.current = read;
             return Ok(Act {
@@ -254,7 +295,11 @@ impl Rotation {
             });
         }
         let bundle = [&*read.ca, b"\n", &*self.current.ca].concat();
-        self.coming = Some(read);
+        self.coming = Some(Coming {
+            set: read,
+            looks: 0,
+            known: false,
+        });
         Ok(Act {
             bundle: Some(bundle),
             serve: false,
@@ -286,13 +331,16 @@ pub(crate) async fn follow(
             () = tokio::time::sleep(RELOAD) => {}
         }
         let trouble = match source.read().await {
-            Ok(read) => match rotation.next(read) {
-                Ok(act) => {
-                    let done = perform(&control, &config, &rotation, act, source.word()).await;
-                    done.err()
+            Ok(read) => {
+                let known = rotation.awaits(&read) && is_known(&control, &read).await;
+                match rotation.next(read, known) {
+                    Ok(act) => {
+                        let done = perform(&control, &config, &rotation, act, source.word()).await;
+                        done.err()
+                    }
+                    Err(misfit) => Some(chain(&misfit)),
                 }
-                Err(misfit) => Some(chain(&misfit)),
-            },
+            }
             Err(error) => Some(chain(&error)),
         };
         if let Some(error) = trouble.as_ref().filter(|_| trouble != said) {
@@ -303,6 +351,19 @@ pub(crate) async fn follow(
         }
         said = trouble;
     }
+}
+
+/// Whether all that asks us names the CAs of a set. What can't be seen is not known.
+async fn is_known(control: &Control, set: &TlsSet) -> bool {
+    told::is_told(control, &set.ca)
+        .await
+        .unwrap_or_else(|error| {
+            tracing::warn!(
+                error = chain(&error),
+                "can't see whether the new CA is known"
+            );
+            false
+        })
 }
 
 async fn perform(

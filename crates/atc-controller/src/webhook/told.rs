@@ -1,0 +1,34 @@
+//! Whether all that has the API server ask us knows a CA: by what stands in the cluster, whoever wrote it.
+
+use atc_api::names;
+use atc_engine::release::cluster::ClusterError;
+
+use crate::airway::crd_mapping;
+use crate::control::Control;
+use crate::{flights, hooks};
+
+/// Whether the webhook configurations and the CRDs that we convert for name these CAs.
+pub(super) async fn is_told(control: &Control, ca: &[u8]) -> Result<bool, ClusterError> {
+    let (cluster, service) = (control.engine.cluster(), &control.service);
+    let labels = format!("{}={}", names::LABEL_MANAGED_BY, names::MANAGED_BY_ATC);
+    let hooks = cluster.list(&hooks::mapping(), None, Some(&labels)).await?;
+    let webhooks = hooks.iter().filter_map(|hook| hook["webhooks"].as_array());
+    let mut configs = webhooks.flatten().map(|webhook| &webhook["clientConfig"]);
+    if configs.any(|config| service.is_unknown_to(config, ca)) {
+        return Ok(false);
+    }
+    for (airway, kind) in control.kinds.all() {
+        let is_converted = kind.setup().is_none_or(|setup| setup.converter.is_some());
+        if flights::is_kind(&airway) || !is_converted {
+            continue;
+        }
+        let crd = cluster.get(&crd_mapping(), "", &airway).await?;
+        let conversion = crd
+            .as_ref()
+            .map(|crd| &crd["spec"]["conversion"]["webhook"]);
+        if conversion.is_some_and(|webhook| service.is_unknown_to(&webhook["clientConfig"], ca)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
