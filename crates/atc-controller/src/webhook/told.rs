@@ -2,8 +2,10 @@
 
 use atc_api::names;
 use atc_engine::release::cluster::ClusterError;
+use serde_json::Value;
 
 use crate::airway::crd_mapping;
+use crate::bootstrap::WebhookService;
 use crate::control::Control;
 use crate::{flights, hooks};
 
@@ -12,9 +14,10 @@ pub(super) async fn is_told(control: &Control, ca: &[u8]) -> Result<bool, Cluste
     let (cluster, service) = (control.engine.cluster(), &control.service);
     let labels = format!("{}={}", names::LABEL_MANAGED_BY, names::MANAGED_BY_ATC);
     let hooks = cluster.list(&hooks::mapping(), None, Some(&labels)).await?;
-    let webhooks = hooks.iter().filter_map(|hook| hook["webhooks"].as_array());
-    let mut configs = webhooks.flatten().map(|webhook| &webhook["clientConfig"]);
-    if configs.any(|config| service.is_unknown_to(config, ca)) {
+    if hooks
+        .iter()
+        .any(|hook| is_unknown_to_any(service, hook, ca))
+    {
         return Ok(false);
     }
     for (airway, kind) in control.kinds.all() {
@@ -31,4 +34,11 @@ pub(super) async fn is_told(control: &Control, ca: &[u8]) -> Result<bool, Cluste
         }
     }
     Ok(true)
+}
+
+/// Whether a webhook of a configuration asks us and does not know these CAs.
+fn is_unknown_to_any(service: &WebhookService, hook: &Value, ca: &[u8]) -> bool {
+    let webhooks = hook["webhooks"].as_array().into_iter().flatten();
+    let mut configs = webhooks.map(|webhook| &webhook["clientConfig"]);
+    configs.any(|config| service.is_unknown_to(config, ca))
 }

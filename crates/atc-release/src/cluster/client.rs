@@ -8,9 +8,10 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use tower::ServiceBuilder;
+use tower::{ServiceBuilder, service_fn};
 use tower_http::decompression::DecompressionLayer;
 
+use super::discreet::discreet;
 use super::token::{self, TokenFile};
 use super::{impersonation, plugin, proxy};
 
@@ -70,10 +71,23 @@ pub fn client(mut config: kube::Config) -> Result<kube::Client, kube::Error> {
     }
 }
 
+/// A client whose errors show no credentials.
 fn plain(config: kube::Config) -> Result<kube::Client, kube::Error> {
-    if config.proxy_url.is_some() {
-        return kube::Client::try_from(config);
-    }
+    let client = if config.proxy_url.is_some() {
+        kube::Client::try_from(config)
+    } else {
+        direct(config)
+    };
+    let client = client.map_err(discreet)?;
+    let (namespace, until) = (client.default_namespace().to_owned(), *client.valid_until());
+    let service = service_fn(move |request| {
+        let client = client.clone();
+        async move { client.send(request).await.map_err(discreet) }
+    });
+    Ok(kube::Client::new(service, namespace).with_valid_until(until))
+}
+
+fn direct(config: kube::Config) -> Result<kube::Client, kube::Error> {
     // As kube does: whoever has chosen a provider keeps it.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let mut connector = HttpConnector::new();

@@ -33,6 +33,7 @@ pub mod client;
 pub mod compare;
 pub mod delete;
 pub mod discovery;
+mod discreet;
 pub mod error;
 mod explain;
 mod fields;

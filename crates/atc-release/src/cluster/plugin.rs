@@ -92,12 +92,15 @@ impl Plugin {
 
     /// Asks, and keeps what comes of it.
     fn ask(&self, turn: u64) -> Option<kube::Client> {
-        // Why not, is left out: kube's words have all that the plugin was given and said.
-        let Ok(client) = (self.make)() else {
-            tracing::warn!(
-                "the API server refused the credentials, and the plugin of the kubeconfig gives no others"
-            );
-            return None;
+        let client = match (self.make)() {
+            Ok(client) => client,
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "the API server refused the credentials, and the plugin of the kubeconfig gives no others"
+                );
+                return None;
+            }
         };
         tracing::info!(
             "the API server refused the credentials; the plugin of the kubeconfig was asked again"
