@@ -101,6 +101,12 @@ const RBAC: [&str; 2] = ["rbac.authorization.k8s.io", "authorization.openshift.i
 /// Type of a Secret that gets the token of the service account that an annotation of it names.
 const TOKEN: &str = "kubernetes.io/service-account-token";
 
+/// The annotations that name it.
+const TOKEN_OF: [&str; 2] = [
+    "kubernetes.io/service-account.name",
+    "kubernetes.io/service-account.uid",
+];
+
 /// At most this many objects are named in one message.
 const MAX_LISTED: usize = 20;
 
@@ -262,7 +268,7 @@ fn gives_rights(object: &Object) -> bool {
     let annotations = &object.metadata()["annotations"];
     let GroupKind { group, kind } = object.group_kind();
     RBAC.contains(&&*group)
-        || (group.is_empty() && kind == "Secret" && object.value()["type"] == TOKEN)
+        || (group.is_empty() && kind == "Secret" && is_token(object))
         || (group == names::GROUP && object.names_account())
         || [
             names::ANNOTATION_OVERRIDE_FLIGHT,
@@ -270,6 +276,16 @@ fn gives_rights(object: &Object) -> bool {
         ]
         .into_iter()
         .any(|name| !annotations[name].is_null())
+}
+
+/// Whether a Secret is one that the cluster puts the token of a service account into. Its type stays what it is, so one that
+/// exists is told which account by its annotations alone.
+fn is_token(secret: &Object) -> bool {
+    let annotations = &secret.metadata()["annotations"];
+    secret.value()["type"] == TOKEN
+        || TOKEN_OF
+            .into_iter()
+            .any(|name| !annotations[name].is_null())
 }
 
 /// A namespaced object gets the target namespace unless it says another; a cluster-scoped one loses whatever it says, so

@@ -90,7 +90,9 @@ impl Engine {
             };
             let options = |object: &Object| ApplyOptions {
                 force: request.force_conflicts,
-                adopt: !work.former.contains_key(&object.reference()),
+                // Who is confined takes no field off what others have made: an override, for example.
+                adopt: !request.decoration.confined
+                    && !work.former.contains_key(&object.reference()),
                 recorded: work
                     .former
                     .get(&object.reference())

@@ -359,6 +359,9 @@ fn who_is_confined_makes_nothing_cluster_scoped_and_nothing_that_gives_rights() 
     let mut token = object("v1", "Secret", &json!({ "name": "a" }));
     token["type"] = "Opaque".into();
     assert!(made(token.clone()).is_ok());
+    let mut existing = token.clone();
+    existing["type"].take();
+    existing["metadata"]["annotations"] = json!({ "kubernetes.io/service-account.name": "admin" });
     token["type"] = "kubernetes.io/service-account-token".into();
     for beyond in [
         object(rbac, "Role", &json!({ "name": "a" })),
@@ -367,6 +370,7 @@ fn who_is_confined_makes_nothing_cluster_scoped_and_nothing_that_gives_rights() 
         cm(&overriding),
         acting,
         token,
+        existing,
     ] {
         let words = made(beyond).unwrap_err().to_string();
         assert!(
