@@ -501,3 +501,49 @@ async fn failures_are_told_r169() {
     }
     assert!(world.configmaps(&world.ns).await.is_empty());
 }
+
+/// The record of a release lies in its namespace, which is there only when the release has made it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_makes_its_own_namespace() {
+    let cli = Cli::new().await;
+    let world = &cli.world;
+    for (number, flag) in [None, Some("-create-namespace")].into_iter().enumerate() {
+        let own = format!("own{number}-{}", world.ns);
+        let path = format!("/api/v1/namespaces/{own}");
+        let class = |value: Value| {
+            json!({
+                "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": { "name": own }, "value": value,
+            })
+        };
+        let output = |note: &str, value: Value| {
+            let namespace =
+                json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": own } });
+            let map = configmap_in(&own, "a", json!({ "note": note }));
+            json!([map, class(value), namespace]).to_string()
+        };
+        let take = async |input: String| {
+            let mut arguments = vec!["takeoff", "-namespace", &own, "r"];
+            arguments.extend(flag);
+            cli.yoke.with_input(&arguments, &*input).await.unwrap()
+        };
+        let refused = take(output("1", json!("no number"))).await;
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert!(refused.stderr.contains("priorityclass"), "{refused:?}");
+        assert!(world.get(&path).await.unwrap().is_none());
+
+        for note in ["1", "2"] {
+            let taken = take(output(note, json!(1))).await;
+            assert_eq!(taken.code, 0, "{taken:?}");
+            let map = world.get(&format!("{path}/configmaps/a")).await.unwrap();
+            assert_eq!(map.unwrap()["data"]["note"], note);
+        }
+        let selector = "labelSelector=internal.yoke%2Fkind%3Drevision";
+        let records = format!("{path}/secrets?{selector}");
+        assert_eq!(world.cluster.api.list(&records).await.unwrap().len(), 2);
+        let mayday = ["mayday", "-namespace", &own, "r"];
+        let gone = cli.yoke.with_input(&mayday, "").await.unwrap();
+        assert_eq!(gone.code, 0, "{gone:?}");
+        assert!(world.get(&path).await.unwrap().is_some(), "it is let go of");
+        world.delete(&path).await;
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use atc_api::ResourceRef;
 use atc_release::decorate::{self, Decoration};
 use atc_release::desired;
-use atc_release::object::Stages;
+use atc_release::object::{Object, Stages};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -22,6 +22,14 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// The namespace of this name, if it is among the resources.
+    pub fn namespace(&self, name: &str) -> Option<&Object> {
+        let mut all = self.stages.objects();
+        all.find(|object| {
+            object.group().is_empty() && object.kind() == "Namespace" && object.name() == name
+        })
+    }
+
     /// Hash of these objects as they will be sent, in order.
     pub fn hash_of(&self, wanted: &HashSet<ResourceRef>) -> String {
         let mut hasher = Sha256::new();

@@ -6,9 +6,11 @@
 //! descent or mayday prunes by all of them. Where it is written down: in the intent of the release, if the request asks
 //! to hold it; else, where there is one writer only, in the revision itself, ahead of its time.
 
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use atc_api::ResourceRef;
+use atc_release::cluster::Expect;
 use atc_release::decorate::Decoration;
 use atc_release::object::Object;
 use atc_release::plan::PruneOptions;
@@ -24,6 +26,7 @@ use crate::status::Ready;
 
 mod apply;
 mod check;
+mod home;
 mod prune;
 mod record;
 mod unchanged;
@@ -142,6 +145,7 @@ impl Engine {
         if request.dry_run == DryRun::First && self.is_settled(request, &prepared.stages).await? {
             return Ok(Report::default());
         }
+        self.make_home(request, prepared, memory, observer).await?;
         let hold = self
             .claim(&request.release, &request.namespace, wanted)
             .await?;
@@ -151,6 +155,28 @@ impl Engine {
         let done = hold.during(work).await;
         hold.end(done.is_ok()).await;
         done
+    }
+
+    /// Asks what must be known before the first write; gives what the applies must find unchanged.
+    async fn ask(
+        &self,
+        request: &TakeoffRequest,
+        prepared: &Prepared,
+        due: &HashSet<ResourceRef>,
+        memory: &mut Memory,
+        report: &mut Report,
+    ) -> Result<HashMap<ResourceRef, Expect>, EngineError> {
+        let stages = &prepared.stages;
+        let expectations = self.check_ownership(request, stages).await?;
+        self.read_revisions(request, memory).await?;
+        if check::needs_dry_run(request, stages, due, memory) {
+            let hash = self.signed(prepared.hash_of(due));
+            if !memory.verdicts.passed(&hash, Instant::now()) {
+                report.unjudged = self.dry_run(request, stages, due).await?;
+                memory.verdicts.pass(hash, Instant::now());
+            }
+        }
+        Ok(expectations)
     }
 
     async fn bring_about(
@@ -164,16 +190,10 @@ impl Engine {
     ) -> Result<Report, EngineError> {
         let stages = &prepared.stages;
         let due = self.due(stages, memory, observer);
-        let expectations = self.check_ownership(request, stages).await?;
-        self.read_revisions(request, memory).await?;
         let mut report = Report::default();
-        if check::needs_dry_run(request, stages, &due, memory) {
-            let hash = self.signed(prepared.hash_of(&due));
-            if !memory.verdicts.passed(&hash, Instant::now()) {
-                report.unjudged = self.dry_run(request, stages, &due).await?;
-                memory.verdicts.pass(hash, Instant::now());
-            }
-        }
+        let expectations = self
+            .ask(request, prepared, &due, memory, &mut report)
+            .await?;
         let draft = Self::draft(request, stages, memory)?;
         if request.dry_run == DryRun::Only {
             return Ok(report);

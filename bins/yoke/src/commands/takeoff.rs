@@ -89,7 +89,8 @@ pub(super) async fn run(
     if args.diff_only {
         return diff(engine.cluster(), args, &namespace, &prepared.stages).await;
     }
-    if args.create_namespace {
+    // One that the release makes itself is not somebody else's.
+    if args.create_namespace && prepared.namespace(&namespace).is_none() {
         namespace::ensure(engine.cluster(), &namespace, args.dry).await?;
     }
     if args.load_custom_readiness && !args.dry {
