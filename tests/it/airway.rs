@@ -194,6 +194,14 @@ async fn a_crd_deleted_by_hand_comes_back_r21() {
     kind.make("a", json!({ "note": "before" })).await;
     let path = format!("{CRDS}/{}", kind.airway.name());
     let before = world.get(&path).await.unwrap().unwrap();
+    // Its owner alone.
+    let none = json!({ "metadata": { "ownerReferences": null } });
+    world.merge(&path, &none).await;
+    eventually(LIMIT, "its owner is back", || async {
+        let owners = &world.get(&path).await?.unwrap_or_default()["metadata"]["ownerReferences"];
+        Ok((*owners == before["metadata"]["ownerReferences"]).then_some(()))
+    })
+    .await;
     world.delete(&path).await;
     eventually(LIMIT, "the CRD is back", || async {
         let crd = world.get(&path).await?.unwrap_or_default();
@@ -229,6 +237,12 @@ async fn what_is_no_airway_is_refused_with_words() {
         *airway.pointer_mut(path).unwrap() = value;
         airway
     };
+    let ours = |plural: &str| {
+        let mut airway = of("/metadata/name", json!(format!("{plural}.yoke.cd")));
+        airway["spec"]["template"]["group"] = "yoke.cd".into();
+        airway["spec"]["template"]["names"]["plural"] = plural.into();
+        airway
+    };
     let status = "/spec/template/versions/0/schema/openAPIV3Schema/properties/status";
     let version = "/spec/template/versions/0";
     // What is wrong; whether the schema refuses it already, before we are asked; the words.
@@ -247,6 +261,8 @@ async fn what_is_no_airway_is_refused_with_words() {
             false,
             "must be \"refuseds.tests.atc.dev\"",
         ),
+        (ours("airways"), false, "something of the atc's own"),
+        (ours("flight-accounts"), false, "something of the atc's own"),
         (
             of(&format!("{version}/storage"), json!(false)),
             false,

@@ -109,6 +109,39 @@ async fn what_was_applied_stays_and_all_else_may_change_w2_w7_w8() {
             "{said}"
         );
     }
+    // Nor by way of the status, which most kinds take with all of the metadata.
+    let status = format!("{path}/status");
+    for (metadata, words) in [
+        (json!({ "labels": null }), ".metadata.labels"),
+        (json!({ "annotations": null }), "annotations"),
+        (json!({ "ownerReferences": null }), "ownerReferences"),
+        (json!({ "managedFields": [{}] }), ".metadata.managedFields"),
+    ] {
+        let body = json!({ "metadata": metadata });
+        match api.merge(&status, &body).await {
+            Ok(after) => {
+                let before = world.get(&path).await.unwrap().unwrap();
+                for part in ["labels", "annotations", "ownerReferences"] {
+                    assert_eq!(after["metadata"][part], before["metadata"][part], "{body}");
+                }
+                assert!(after["metadata"]["labels"].is_object(), "{body}");
+                assert!(after["metadata"]["annotations"].is_object(), "{body}");
+                assert!(after["metadata"]["ownerReferences"].is_array(), "{body}");
+                let fields = after["metadata"]["managedFields"].to_string();
+                assert!(fields.contains("\"manager\":\"yoke\""), "{fields}");
+            }
+            Err(error) => {
+                let said = error.to_string();
+                assert!(
+                    said.starts_with("403") && said.contains(words),
+                    "{body}: {said}"
+                );
+            }
+        }
+    }
+    world
+        .merge(&status, &json!({ "status": { "replicas": 2 } }))
+        .await;
     for path in [&path, &map] {
         let said = api.delete(path).await.unwrap_err().to_string();
         assert!(said.contains("may not be deleted"), "{said}");

@@ -1,10 +1,11 @@
 //! Several versions of one kind: the flight sees the stored one, a converter turns one into another.
 
-use atc_tests::{AirwayBuilder, FileServer, eventually, guest};
+use anyhow::anyhow;
+use atc_tests::{AirwayBuilder, Atc, FileServer, eventually, guest};
 use serde_json::{Value, json};
 
-use crate::solo::Solo;
-use crate::world::{CRDS, Kind, LIMIT, World, puppet};
+use crate::solo::{Solo, plane};
+use crate::world::{CRDS, HOOKS, Kind, LIMIT, World, puppet};
 
 /// The URL of the converter, on a server of its own.
 pub(crate) fn converter(files: &FileServer) -> String {
@@ -162,6 +163,11 @@ async fn what_can_not_be_converted_says_so_harms_nobody_and_can_be_removed() {
             &*bad,
             json!({ "metadata": { "annotations": { "atc.yoke.cd/unconverted": "no" } } }),
         ),
+        // Nor without the mark: who edits it here has seen nothing of it.
+        (
+            &*bad,
+            json!({ "metadata": { "annotations": { "atc.yoke.cd/unconverted": null } } }),
+        ),
         (
             &*kind.path("bad"),
             json!({ "metadata": { "labels": { "x": "y" } } }),
@@ -227,6 +233,43 @@ async fn a_converter_must_be_there_at_admission() {
         said.contains("\"v2\" is stored, so it must be served"),
         "{said}"
     );
+}
+
+/// A converter that is not there keeps nobody from finding an atc that is somewhere else by now.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_converter_that_is_missing_does_not_hide_the_atc_r109() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let mut old = solo.atc(&[]).await;
+    let files = FileServer::start().unwrap();
+    let kind = kind(world, "Missing", &converter(&files)).await;
+    kind.make("a", json!({ "note": "x" })).await;
+    old.kill();
+    let environment = [("MODULE_ALLOW_LIST", puppet())];
+    let environment = environment
+        .each_ref()
+        .map(|(name, value)| (*name, &**value));
+    let next = Atc::start(plane(), &world.cluster.api, "solo-next", &environment).await;
+    let next = next.unwrap();
+    eventually(LIMIT, "it is asked, and says what is missing", || async {
+        let found = world.get(&kind.path("a")).await?.unwrap_or_default();
+        let why = found["metadata"]["annotations"]["atc.yoke.cd/unconverted"].as_str();
+        let why = why.ok_or_else(|| anyhow!("{found}"))?;
+        Ok(why.contains("allow list").then_some(()))
+    })
+    .await;
+    let crd = format!("{CRDS}/{}", kind.airway.name());
+    let crd = world.get(&crd).await.unwrap().unwrap();
+    let versions = crd["spec"]["versions"].as_array().unwrap();
+    assert_eq!(versions.len(), 2, "all else stays as it was");
+    let hook = format!("{HOOKS}/{}", kind.airway.name());
+    let hook = world.get(&hook).await.unwrap().unwrap();
+    let service = &hook["webhooks"][0]["clientConfig"]["service"];
+    assert_eq!(service["name"], "solo-next");
+    kind.delete("a").await;
+    world.gone(&world.core("configmaps", "a")).await;
+    kind.finish().await;
+    drop(next);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,6 +15,7 @@ use atc_engine::release::cluster::{
     ApplyOptions, ClusterError, Deleted, ErrorKind, LiveMeta, Mapping, MetadataEdit, Propagation,
 };
 use atc_engine::release::object::{Object, ObjectError};
+use atc_engine::release::ownership::owner_of;
 use atc_engine::status::{self, Ready};
 use atc_engine::watch::{Dependencies, Dependency, Fingerprint, Seen};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -30,6 +31,7 @@ use crate::owner::Owner;
 
 mod established;
 mod flight;
+mod reach;
 
 use established::{ESTABLISH, established};
 use flight::{served_before, withdraw};
@@ -209,9 +211,14 @@ fn is_owned_by(object: &Value, uid: &str) -> bool {
         .any(|owner| owner["uid"] == uid)
 }
 
-/// Whether an Airway of this name owned it: one before, since the Airways' names are unique and this one does not.
+/// Whether an Airway of this name owned it: one before, since the Airways' names are unique and this one does not. Or an atc
+/// made it for one, since no release did, and somebody took the owner off.
 fn is_left_by(object: &Value, airway: &str) -> bool {
-    LiveMeta::of(object).owner_references().iter().any(|owner| {
+    let live = LiveMeta::of(object);
+    if live.owner_references().is_empty() {
+        return live.is_applied_by(names::MANAGER_YOKE) && owner_of(live.value()).is_none();
+    }
+    live.owner_references().iter().any(|owner| {
         owner["kind"] == "Airway"
             && owner["name"] == airway
             && owner["apiVersion"]
@@ -289,17 +296,24 @@ async fn serve(
     let matchers: Matchers = airway.spec.resource_access_matchers.iter().collect();
     hold(control, object).await?;
     let uid = airway.metadata.uid.clone().unwrap_or_default();
-    if let Some(crd) = live_crd(control, name).await?
-        && !is_owned_by(&crd, &uid)
-        && !is_left_by(&crd, name)
+    let live = live_crd(control, name).await?;
+    let is_ours = |crd: &Value| is_owned_by(crd, &uid);
+    if live
+        .as_ref()
+        .is_some_and(|crd| !is_ours(crd) && !is_left_by(crd, name))
     {
         return Err(AirwayError::ForeignCrd(name.to_string()));
     }
-    // A converter that can't be had must not be named to the API server: it would ask for it at every read.
-    let converter = load_converter(control, &airway, false)
-        .await
-        .map_err(AirwayError::Converter)?
-        .map(|module| Converter::of(module, &airway));
+    let converter = match load_converter(control, &airway, false).await {
+        Ok(module) => module.map(|module| Converter::of(module, &airway)),
+        Err(error) => {
+            // One that can't be had must not be named to the API server anew: it would ask for it at every read.
+            if let Some(crd) = live.filter(is_ours) {
+                reach::tell_again(control, name, &uid, &crd).await?;
+            }
+            return Err(AirwayError::Converter(error));
+        }
+    };
     let crd = apply(control, "its CustomResourceDefinition", definition).await?;
     let crd = established(control, name, crd).await?;
     let flight = load(control, &airway, false).await;

@@ -275,13 +275,14 @@ impl WebhookService {
     ///
     /// An atc that is away keeps nobody from his work.
     pub fn of_protected(&self, kinds: &BTreeSet<ProtectedKind>) -> Value {
-        let rules = |operations: &[&str], below: &str| -> Value {
+        let rules = |operations: &[&str], parts: &[&str]| -> Value {
             let rule = |kind: &ProtectedKind| {
+                let parts = parts.iter().map(|part| format!("{}{part}", kind.plural));
                 json!({
                     "apiGroups": [kind.group],
                     "apiVersions": [kind.version],
                     "operations": operations,
-                    "resources": [format!("{}{below}", kind.plural)],
+                    "resources": parts.collect::<Vec<_>>(),
                     "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
                 })
             };
@@ -291,7 +292,7 @@ impl WebhookService {
         let mut resources = self.webhook(
             RESOURCES,
             path,
-            &rules(&["UPDATE", "DELETE"], ""),
+            &rules(&["UPDATE", "DELETE"], &["", "/status"]),
             RESOURCE_TIMEOUT,
         );
         resources["objectSelector"] =
@@ -299,7 +300,7 @@ impl WebhookService {
         let mut scales = self.webhook(
             "scales.resources.yoke.cd",
             path,
-            &rules(&["UPDATE"], "/scale"),
+            &rules(&["UPDATE"], &["/scale"]),
             RESOURCE_TIMEOUT,
         );
         for webhook in [&mut resources, &mut scales] {
@@ -313,10 +314,37 @@ impl WebhookService {
             )
             .into();
         }
+        if let Some(conditions) = resources["matchConditions"].as_array_mut() {
+            conditions.push(json!({ "name": "not-a-mere-status", "expression": no_mere_status() }));
+        }
         let mut value = configuration(names::WEBHOOK_RESOURCES, &resources);
         value["webhooks"] = json!([resources, scales]);
         value
     }
+}
+
+/// Whether a write of a status, as controllers make them all the time, also changes by what an object is known as the
+/// release's: most kinds let it.
+fn no_mere_status() -> String {
+    let differs = |field: &str, none: &str, but: &str| {
+        let of = |object: &str| {
+            let place = format!("{object}.metadata.{field}");
+            format!("(has({place}) ? {place}{but} : {none})")
+        };
+        format!("{} != {}", of("object"), of("oldObject"))
+    };
+    let ours = format!(
+        ".filter(entry, has(entry.manager) && entry.manager == '{}')",
+        names::MANAGER_YOKE
+    );
+    [
+        "!has(request.subResource) || request.subResource != 'status'".to_owned(),
+        differs("labels", "{}", ""),
+        differs("annotations", "{}", ""),
+        differs("ownerReferences", "[]", ""),
+        differs("managedFields", "[]", &ours),
+    ]
+    .join(" || ")
 }
 
 /// The webhook that is asked about changes of resources: the API server names it in what it says of a refusal.

@@ -48,6 +48,11 @@ impl Control {
     /// Has all webhook configurations written with these CAs.
     pub(crate) fn tell_ca(&self, bundle: Vec<u8>, what: &str) {
         self.service.set_ca_bundle(bundle);
+        self.look_at_all(what);
+    }
+
+    /// Has all webhook configurations looked at.
+    pub(crate) fn look_at_all(&self, what: &str) {
         let airways = self.kinds.all().into_iter();
         let airways = airways
             .filter(|(name, _)| !flights::is_kind(name))

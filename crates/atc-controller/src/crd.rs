@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use atc_api::Airway;
-use atc_api::names::{GROUP, VERSION};
+use atc_api::names::{self, GROUP, VERSION};
 use serde_json::{Map, Value, json};
 
 use crate::bootstrap::WebhookService;
@@ -24,6 +24,11 @@ pub enum TemplateError {
         /// `<plural>.<group>`.
         wanted: String,
     },
+    /// The atc itself has something of that name.
+    #[error(
+        "metadata.name \"{0}\" is that of something of the atc's own; name another plural or another group in spec.template"
+    )]
+    Reserved(String),
     /// Exactly one version must be stored.
     #[error(
         "spec.template.versions has {count} versions with storage: true, but must have exactly one"
@@ -47,6 +52,14 @@ pub enum TemplateError {
         why: String,
     },
 }
+
+/// Names of CRDs of ours, and of a webhook configuration that is called like one: that of an Airway has the Airway's name.
+const RESERVED: [&str; 4] = [
+    "airways.yoke.cd",
+    "flights.yoke.cd",
+    "clusterflights.yoke.cd",
+    names::WEBHOOK_ACCOUNTS,
+];
 
 /// What a kind is called, from an Airway's template.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -140,6 +153,9 @@ pub fn of_airway(
     if name != wanted {
         return Err(TemplateError::Name { name, wanted });
     }
+    if RESERVED.contains(&&*name) {
+        return Err(TemplateError::Reserved(name));
+    }
     let mut spec = template.clone();
     for (at, version) in spec
         .get_mut("versions")
@@ -154,7 +170,13 @@ pub fn of_airway(
     if converter.is_some_and(|url| !url.is_empty()) {
         spec["conversion"] = service.conversion(&name);
     }
-    Ok(json!({
+    let uid = airway.metadata.uid.as_deref().unwrap_or_default();
+    Ok(definition(&name, uid, spec))
+}
+
+/// The CRD of an Airway, with this `spec`.
+pub(crate) fn definition(name: &str, uid: &str, spec: Value) -> Value {
+    json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {
@@ -163,12 +185,12 @@ pub fn of_airway(
                 "apiVersion": format!("{GROUP}/{VERSION}"),
                 "kind": "Airway",
                 "name": name,
-                "uid": airway.metadata.uid.clone().unwrap_or_default(),
+                "uid": uid,
                 "blockOwnerDeletion": true,
             }],
         },
         "spec": spec,
-    }))
+    })
 }
 
 fn object_at<'a>(

@@ -5,7 +5,7 @@
 //! the process began, and a random word. Who wins is decided by it: a process takes over what has a smaller stamp or none,
 //! and leaves what has a larger one to whoever wrote it, so that two never fight. Only what would not do for anybody (it
 //! is gone, or asks for no review of what we serve) and stays so for [`GRACE`] is taken from a larger stamp: its process
-//! is dead then. What is as it should be costs a read and no write.
+//! is dead then, and all else that it wrote is taken, too. What is as it should be costs a read and no write.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -128,6 +128,8 @@ struct State {
     latest: Option<Stamp>,
     /// Since when a configuration of a later process is of no use, by name. At most one for each Airway.
     doubts: HashMap<String, Instant>,
+    /// Something was taken from a later process, and nobody has asked yet.
+    taken: bool,
 }
 
 impl Default for Hooks {
@@ -136,6 +138,7 @@ impl Default for Hooks {
             us: Stamp::new(1),
             latest: None,
             doubts: HashMap::new(),
+            taken: false,
         }))
     }
 }
@@ -159,6 +162,11 @@ impl Hooks {
     fn judge(&self, live: Option<&Value>, wanted: &Value, now: Instant) -> Step {
         self.lock().judge(live, wanted, now)
     }
+
+    /// Whether something was taken from a later process since this was asked last.
+    fn has_taken(&self) -> bool {
+        std::mem::take(&mut self.lock().taken)
+    }
 }
 
 impl State {
@@ -181,6 +189,7 @@ impl State {
         self.doubts.remove(name);
         let last = self.latest.as_ref().map_or(0, |stamp| stamp.turn);
         self.us.turn = self.us.turn.max(last.saturating_add(1));
+        self.taken = true;
         Step::Write
     }
 }
@@ -269,6 +278,10 @@ pub(crate) async fn bring(control: &Control, wanted: Value) -> Result<Brought, H
                 control.hooks.stamp().to_string().into();
             let written = write(cluster, &name, wanted).await?;
             tracing::info!(name, "wrote a webhook configuration");
+            if control.hooks.has_taken() {
+                // What else it has left still asks it, perhaps where nobody is any more.
+                control.look_at_all("an atc that began later is gone");
+            }
             (Some(written), None)
         }
     };

@@ -18,6 +18,9 @@ pub enum WebhookUrlError {
     /// The API server calls no webhook without TLS.
     #[error("it must begin with https://, since the API server calls no webhook without TLS")]
     Scheme,
+    /// It names no host.
+    #[error("it must name a host behind https://")]
+    Host,
     /// Its path would be a pattern to our server.
     #[error("its path may have letters, digits, \"-\", \"_\", \".\" and \"/\" only")]
     Path,
@@ -33,6 +36,11 @@ impl FromStr for WebhookUrl {
         let url = Url::parse(text).map_err(WebhookUrlError::Malformed)?;
         if url.scheme() != "https" {
             return Err(WebhookUrlError::Scheme);
+        }
+        // Such a URL is read as if the next part were the host.
+        let (_, rest) = text.split_once(':').unwrap_or_default();
+        if !rest.starts_with("//") || rest.starts_with("///") {
+            return Err(WebhookUrlError::Host);
         }
         let bare = url.username().is_empty()
             && url.password().is_none()
@@ -119,6 +127,9 @@ mod tests {
             ("localhost:3000", "https://"),
             ("https://", "no URL"),
             ("http://localhost", "https://"),
+            ("https:///localhost", "name a host"),
+            ("https:/localhost", "name a host"),
+            ("https:localhost", "name a host"),
             ("https://me@localhost", "no user"),
             ("https://me:word@localhost", "no password"),
             ("https://localhost?a", "no query"),

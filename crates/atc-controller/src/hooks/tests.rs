@@ -35,6 +35,7 @@ fn state(turn: u64, word: &str) -> State {
         us: stamp(turn, word),
         latest: None,
         doubts: HashMap::new(),
+        taken: false,
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use atc_engine::convert;
 use atc_engine::error::chain;
 use atc_engine::instance::InstanceSettings;
 use atc_engine::release::cluster::LiveMeta;
@@ -11,7 +10,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::review::{Decision, Request, is_internal};
-use super::{account, worse};
+use super::{account, unconverted, worse};
 use crate::bootstrap::{FLIGHT_TIMEOUT, INSTANCE_TIMEOUT};
 use crate::control::Control;
 use crate::flights;
@@ -27,24 +26,24 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
     let limit = limit(airway);
     let deadline = Instant::now() + limit + MARGIN / 2;
     let object = &request.object;
-    let deleting = LiveMeta::of(object).is_deleting();
-    if !deleting && let Some(why) = convert::mark(object) {
-        return unconverted(why);
+    if object.is_null() || LiveMeta::of(object).is_deleting() {
+        return Decision::Allow;
     }
-    if object.is_null()
-        || deleting
-        || (request.operation == "UPDATE" && is_internal(&request.old_object, object))
-    {
+    let served = control
+        .kinds
+        .get(airway)
+        .and_then(|kind| kind.setup().map(|setup| (kind, setup)));
+    let mapping = served.as_ref().map(|(_, setup)| &setup.settings.mapping);
+    if let Some(refusal) = unconverted::refusal(control, mapping, request).await {
+        return refusal;
+    }
+    if request.operation == "UPDATE" && is_internal(&request.old_object, object) {
         return Decision::Allow;
     }
     if !object["metadata"].is_object() {
         return Decision::invalid("the object to review is none: it has no metadata");
     }
-    let Some((kind, setup)) = control
-        .kinds
-        .get(airway)
-        .and_then(|kind| kind.setup().map(|setup| (kind, setup)))
-    else {
+    let Some((kind, setup)) = served else {
         return not_served(airway);
     };
     if !flights::is_kind(airway)
@@ -213,13 +212,6 @@ fn says_the_same(request: &Request) -> bool {
         said
     };
     request.operation == "UPDATE" && said(&request.old_object) == said(&request.object)
-}
-
-/// Stored like this it would lose what the other version has in fields of its own.
-pub(super) fn unconverted(why: &str) -> Decision {
-    Decision::invalid(format!(
-        "it can't be converted, so it can't be changed, only deleted: {why}"
-    ))
 }
 
 /// Nothing is known of the Airway.

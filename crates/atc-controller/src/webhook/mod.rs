@@ -1,6 +1,6 @@
 //! The HTTPS server: admission reviews, health and metrics. Routes and TLS; each kind of review has one file that decides.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,7 @@ pub(crate) mod review;
 mod scale;
 mod tls;
 mod told;
+mod unconverted;
 mod worse;
 
 use review::{Decision, Review};
@@ -167,7 +168,7 @@ pub(crate) async fn serve(control: Arc<Control>, port: u16, source: Source) -> s
         stop.cancelled().await;
         ending.graceful_shutdown(Some(DRAIN));
     });
-    let address = SocketAddr::from(([0, 0, 0, 0], port));
+    let address = SocketAddr::new(everywhere(), port);
     tracing::info!(%address, "serving HTTPS");
     axum_server::bind_rustls(address, config)
         // Else the first answer of a connection waits 40 ms for the acknowledgement of the TLS handshake.
@@ -175,4 +176,13 @@ pub(crate) async fn serve(control: Arc<Control>, port: u16, source: Source) -> s
         .handle(handle)
         .serve(router(control).into_make_service())
         .await
+}
+
+/// All addresses of this machine: those of IPv6, which take connections by IPv4 too, or these alone where there is no other.
+fn everywhere() -> IpAddr {
+    let any = IpAddr::from(Ipv6Addr::UNSPECIFIED);
+    match std::net::TcpListener::bind((any, 0)) {
+        Ok(_) => any,
+        Err(_) => Ipv4Addr::UNSPECIFIED.into(),
+    }
 }

@@ -93,8 +93,8 @@ fn reference(object: &Value) -> Option<ResourceRef> {
     Some(ResourceRef::new(live.namespace(), group, kind, live.name()))
 }
 
-/// Whether the cluster itself asks: the garbage collector, whoever empties a namespace, and the scheduler, which makes room
-/// for more important Pods.
+/// Whether the cluster itself asks: its controllers, the garbage collector and whoever empties a namespace among them, which
+/// have accounts in `kube-system`, and the scheduler, which makes room for more important Pods.
 fn is_cluster(request: &Request) -> bool {
     let name = request.user_info.username.as_deref().unwrap_or_default();
     let (group, plural) = (&request.resource.group, &request.resource.plural);

@@ -36,6 +36,9 @@ pub(crate) struct Request {
     /// The resource of the rule that asked.
     #[serde(default)]
     pub(crate) resource: Resource,
+    /// The resource that was written, in the version in which it was.
+    #[serde(default)]
+    pub(crate) request_resource: Resource,
     /// The part of it that is written: `status`, `scale`; empty for the object itself.
     #[serde(default)]
     pub(crate) sub_resource: String,

@@ -1,11 +1,10 @@
 //! The review of a write to an instance's `scale`: the instance with that many replicas is judged like any edit of it.
 
-use atc_engine::convert;
 use atc_engine::release::cluster::LiveMeta;
 use serde_json::{Map, Value};
 
-use super::instance;
 use super::review::{Decision, Request, Resource};
+use super::{instance, unconverted};
 use crate::control::Control;
 
 /// Whether an instance may be scaled.
@@ -19,6 +18,7 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
         .get(mapping, &request.namespace, &request.name)
         .await
     {
+        Ok(Some(live)) if LiveMeta::of(&live).is_deleting() => return Decision::Allow,
         Ok(Some(live)) => live,
         // The API server says so itself.
         Ok(None) => return Decision::Allow,
@@ -26,10 +26,8 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
             return Decision::unavailable(format!("the instance to scale can't be read: {error}"));
         }
     };
-    if let Some(why) = convert::mark(&live)
-        && !LiveMeta::of(&live).is_deleting()
-    {
-        return instance::unconverted(why);
+    if let Some(refusal) = unconverted::as_seen(control, mapping, request, &live).await {
+        return refusal;
     }
     if setup.skip_admission {
         return Decision::Allow;
@@ -60,6 +58,7 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
         namespace: request.namespace.clone(),
         name: request.name.clone(),
         resource: Resource::default(),
+        request_resource: request.request_resource.clone(),
         sub_resource: String::new(),
         options: Value::Null,
         dry_run: request.dry_run,
