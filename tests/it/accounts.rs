@@ -82,7 +82,7 @@ async fn fails(world: &World, path: &str, words: &[&str]) {
     .await;
 }
 
-fn refused(answer: Result<Value>, words: &[&str]) {
+pub(crate) fn refused(answer: Result<Value>, words: &[&str]) {
     let said = answer.unwrap_err().to_string();
     for word in words {
         assert!(said.contains(word), "{word} in {said}");
@@ -291,44 +291,6 @@ async fn an_account_that_is_gone_is_said_and_holds_up_no_removal() {
     flights.delete("left").await;
     world.gone(&world.core("configmaps", "one")).await;
     assert!(world.revisions().await.is_empty());
-}
-
-/// By printing it: the API server asks about the atc, which may act as anybody.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_flight_without_an_account_takes_no_flight_that_has_one() {
-    let world = World::new().await;
-    let (flights, accounts) = (Flights(&world), Accounts(&world));
-    accounts.writer("app").await;
-    let input =
-        |name: &str, value: &str| json!({ "objects": [configmap(name, json!({ "k": value }))] });
-    create(&flights, &flight("ops", &input("one", "v"), &acting("app"))).await;
-    let before = flights.ready("ops").await;
-    let printed = flight("ops", &input("two", "evil"), &json!({}));
-    let taking = flight("evil", &json!({ "objects": [printed] }), &json!({}));
-    let said = flights.create(&taking).await;
-    refused(said, &["flight/ops", "owned by no release"]);
-    // One that it makes itself is another matter.
-    let prints =
-        |value: &str| json!({ "objects": [flight("inner", &input("three", value), &json!({}))] });
-    create(&flights, &flight("outer", &prints("1"), &json!({}))).await;
-    flights.ready("outer").await;
-    world.has("three", json!({ "k": "1" })).await;
-
-    // Nor one that is its own, and that somebody gives an account.
-    let given = json!({ "spec": { "serviceAccountName": "app" } });
-    world.merge(&flights.path("inner"), &given).await;
-    flights.ready("inner").await;
-    let edit = json!({ "spec": { "inputObject": prints("2") } });
-    world.merge(&flights.path("outer"), &edit).await;
-    world.has("three", json!({ "k": "2" })).await;
-    let inner = flights.ready("inner").await;
-    assert_eq!(inner["spec"]["serviceAccountName"], "");
-    let after = flights.ready("ops").await;
-    assert_eq!(after["spec"], before["spec"]);
-    assert!(world.configmap("two").await.is_none());
-    for name in ["outer", "ops"] {
-        flights.delete(name).await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

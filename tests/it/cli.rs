@@ -524,7 +524,10 @@ async fn a_release_makes_its_own_namespace() {
         let take = async |input: String| {
             let mut arguments = vec!["takeoff", "-namespace", &own, "r"];
             arguments.extend(flag);
-            cli.yoke.with_input(&arguments, &*input).await.unwrap()
+            cli.yoke
+                .with_input(&arguments, input.as_str())
+                .await
+                .unwrap()
         };
         let refused = take(output("1", json!("no number"))).await;
         assert_eq!(refused.code, 1, "{refused:?}");

@@ -46,6 +46,7 @@ mod readiness;
 mod registry;
 mod solo;
 mod status;
+mod takeover;
 mod terminal;
 mod together;
 mod tokens;

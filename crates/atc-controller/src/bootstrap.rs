@@ -72,17 +72,14 @@ impl WebhookService {
 
     /// Whether whoever has this client configuration asks us and does not know these CAs yet.
     pub(crate) fn is_unknown_to(&self, config: &Value, ca: &[u8]) -> bool {
-        let asks_us = match &self.url {
-            Some(url) => {
-                let asked = config["url"].as_str();
-                asked.is_some_and(|asked| asked.starts_with(&url.at("/")))
-            }
-            None => {
-                let service = &config["service"];
-                service["name"] == *self.name
-                    && service["namespace"] == *self.namespace
-                    && service["port"] == self.port
-            }
+        let asks_us = if let Some(url) = &self.url {
+            let asked = config["url"].as_str();
+            asked.is_some_and(|asked| asked.starts_with(&url.at("/")))
+        } else {
+            let service = &config["service"];
+            service["name"] == *self.name
+                && service["namespace"] == *self.namespace
+                && service["port"] == self.port
         };
         let bundle = config["caBundle"].as_str().unwrap_or_default();
         let bundle = base64::engine::general_purpose::STANDARD.decode(bundle);

@@ -171,11 +171,11 @@ pub fn of_airway(
         spec["conversion"] = service.conversion(&name);
     }
     let uid = airway.metadata.uid.as_deref().unwrap_or_default();
-    Ok(definition(&name, uid, spec))
+    Ok(definition(&name, uid, &spec))
 }
 
 /// The CRD of an Airway, with this `spec`.
-pub(crate) fn definition(name: &str, uid: &str, spec: Value) -> Value {
+pub(crate) fn definition(name: &str, uid: &str, spec: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

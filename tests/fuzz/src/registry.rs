@@ -74,9 +74,8 @@ pub fn docker_config(data: &[u8]) {
 
 /// What is said of a config.
 fn both_forms(data: &[u8]) -> String {
-    let mut said = String::new();
-    for config in [DockerConfig::parse(data), DockerConfig::parse_old(data)] {
-        said += &match &config {
+    [DockerConfig::parse(data), DockerConfig::parse_old(data)]
+        .map(|config| match config {
             Ok(config) => {
                 for registry in [
                     "ghcr.io",
@@ -91,9 +90,8 @@ fn both_forms(data: &[u8]) -> String {
                 format!("{config:?}")
             }
             Err(error) => format!("{error} {error:?}"),
-        };
-    }
-    said
+        })
+        .concat()
 }
 
 /// Passwords and tokens that stand nowhere else in the text.

@@ -29,7 +29,7 @@ pub(super) async fn tell_again(
     }
     let mut spec = live["spec"].clone();
     spec["conversion"] = conversion;
-    let definition = crd::definition(name, uid, spec);
+    let definition = crd::definition(name, uid, &spec);
     apply(
         control,
         "the conversion in its CustomResourceDefinition",

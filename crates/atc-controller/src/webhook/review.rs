@@ -37,8 +37,8 @@ pub(crate) struct Request {
     #[serde(default)]
     pub(crate) resource: Resource,
     /// The resource that was written, in the version in which it was.
-    #[serde(default)]
-    pub(crate) request_resource: Resource,
+    #[serde(default, rename = "requestResource")]
+    pub(crate) written: Resource,
     /// The part of it that is written: `status`, `scale`; empty for the object itself.
     #[serde(default)]
     pub(crate) sub_resource: String,

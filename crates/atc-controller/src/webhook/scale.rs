@@ -58,7 +58,7 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
         namespace: request.namespace.clone(),
         name: request.name.clone(),
         resource: Resource::default(),
-        request_resource: request.request_resource.clone(),
+        written: request.written.clone(),
         sub_resource: String::new(),
         options: Value::Null,
         dry_run: request.dry_run,

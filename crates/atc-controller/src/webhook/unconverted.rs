@@ -31,7 +31,7 @@ pub(super) async fn as_seen(
     request: &Request,
     stored: &Value,
 ) -> Option<Decision> {
-    let version = &request.request_resource.version;
+    let version = &request.written.version;
     if version.is_empty() || *version == mapping.version {
         return convert::mark(stored).map(refused);
     }

@@ -11,7 +11,7 @@ async fn serve() -> (String, Arc<Mutex<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let takes = Arc::new(Mutex::new(String::new()));
-    let taken = takes.clone();
+    let wanted = takes.clone();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut head = Vec::new();
@@ -19,8 +19,8 @@ async fn serve() -> (String, Arc<Mutex<String>>) {
                 head.push(stream.read_u8().await.unwrap());
             }
             let head = String::from_utf8(head).unwrap().to_lowercase();
-            let wanted = format!("authorization: bearer {}", taken.lock().unwrap());
-            let status = if head.lines().any(|line| line == wanted) {
+            let line = format!("authorization: bearer {}", wanted.lock().unwrap());
+            let status = if head.lines().any(|one| one == line) {
                 200
             } else {
                 401
