@@ -300,3 +300,28 @@ async fn a_crd_of_ours_that_is_deleted_comes_back_and_is_served() {
     world.delete(&format!("{flights}/f")).await;
     world.gone(&format!("{flights}/f")).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_existing_tool_has_left_for_all_kinds_is_taken_away() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let name = "atc-external-resources";
+    let left = |webhook: &str| {
+        json!({
+            "metadata": { "name": name },
+            "webhooks": [{
+                "name": webhook, "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Ignore",
+                "clientConfig": { "service": { "name": "solo", "namespace": "atc", "path": "/validations/external-resources" } },
+                "rules": [{ "apiGroups": ["none.dev"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"] }],
+            }],
+        })
+    };
+    world.post(HOOKS, &left("external.resources.yoke.cd")).await;
+    let mut atc = solo.atc(&[]).await;
+    assert_eq!(hook(world, name).await.unwrap(), None);
+    // One that only has its name is somebody's.
+    world.post(HOOKS, &left("external.example.dev")).await;
+    atc.restart().await.unwrap();
+    assert!(hook(world, name).await.unwrap().is_some());
+    world.delete(&format!("{HOOKS}/{name}")).await;
+}

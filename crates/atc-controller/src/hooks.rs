@@ -33,6 +33,9 @@ use agree::{agrees, does};
 /// How long a configuration of a later process may be gone or useless before it is taken from it. 5 s: one that lives
 /// puts it right within one.
 const GRACE: Duration = Duration::from_secs(5);
+/// The existing tool's configuration for all kinds of objects, and its webhook.
+const OLD: &str = "atc-external-resources";
+const OLD_WEBHOOK: &str = "external.resources.yoke.cd";
 /// Tries to delete a configuration that others change meanwhile.
 const TRIES: usize = 3;
 
@@ -256,6 +259,33 @@ pub(crate) async fn begin(control: &Control) -> Result<(), HookError> {
         source,
     })?;
     control.protected.inherit(live.as_ref());
+    replace_the_old(control).await
+}
+
+/// Takes away the configuration by which the existing tool's atc was told of every write in the cluster: here nobody answers, and
+/// each write would go on waiting for that. (Its others bear the names of ours.)
+async fn replace_the_old(control: &Control) -> Result<(), HookError> {
+    let (cluster, mapping, name) = (control.engine.cluster(), mapping(), OLD);
+    let refused = |source| HookError::Cluster {
+        name: name.to_owned(),
+        source,
+    };
+    let Some(found) = cluster.get(&mapping, "", name).await.map_err(refused)? else {
+        return Ok(());
+    };
+    if found["webhooks"][0]["name"] != OLD_WEBHOOK {
+        return Ok(());
+    }
+    let live = LiveMeta::of(&found);
+    let (uid, version) = (live.uid(), Some(live.resource_version()));
+    let background = Propagation::Background;
+    let deleted = cluster
+        .delete(&mapping, "", name, uid, version, background)
+        .await;
+    match deleted {
+        Err(error) if error.kind() != ErrorKind::Stale => return Err(refused(error)),
+        _ => tracing::info!(name, "removed a webhook configuration of the existing tool"),
+    }
     Ok(())
 }
 

@@ -37,7 +37,7 @@ pub enum EngineError {
         why: String,
     },
     /// The module could not be fetched or is not what was meant.
-    #[error("can't get flight \"{url}\"")]
+    #[error("can't get module \"{url}\"")]
     Fetch {
         /// Where from.
         url: String,
@@ -46,7 +46,7 @@ pub enum EngineError {
         source: Box<ArtifactError>,
     },
     /// The module may not run here.
-    #[error("can't use flight \"{url}\"")]
+    #[error("can't use module \"{url}\"")]
     Policy {
         /// Where from.
         url: String,
@@ -55,7 +55,7 @@ pub enum EngineError {
         source: Box<PolicyError>,
     },
     /// The bytes are no module that can run here.
-    #[error("can't load flight \"{url}\"")]
+    #[error("can't load module \"{url}\"")]
     Compile {
         /// Where from.
         url: String,
