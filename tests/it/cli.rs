@@ -49,9 +49,22 @@ async fn takeoff_changes_nothing_twice_prunes_and_goes() {
     assert_eq!(world.revisions().await.len(), revisions.len() + 1);
     assert_eq!(world.configmap("a").await.unwrap(), a);
 
+    // What is gone already is not deleted by it, and what is not its own any more stays.
+    let more = objects(&["a", "c", "d", "e"]);
+    cli.ok(&["takeoff", "r"], &more).await;
+    world.delete(&world.core("configmaps", "c")).await;
+    let bare = json!({ "metadata": { "annotations": null, "labels": null } });
+    world.merge(&world.core("configmaps", "d"), &bare).await;
     let ran = cli.ok(&["mayday", "r"], &Value::Null).await;
     assert_eq!(ran.stdout, "");
-    assert!(world.configmaps(&world.ns).await.is_empty());
+    assert!(ran.stderr.contains("2 resources deleted"), "{}", ran.stderr);
+    let alone = format!(
+        "left alone, since the release does not own it any more: {}/ConfigMap:d",
+        world.ns
+    );
+    assert!(ran.stderr.contains(&alone), "{}", ran.stderr);
+    assert_eq!(world.configmaps(&world.ns).await, ["d"]);
+    world.delete(&world.core("configmaps", "d")).await;
     assert!(world.revisions().await.is_empty());
     let ran = cli.ok(&["mayday", "r"], &Value::Null).await;
     assert!(ran.stderr.starts_with("warning: "), "{}", ran.stderr);

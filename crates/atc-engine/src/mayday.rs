@@ -39,8 +39,10 @@ pub struct MaydayRequest {
 pub struct MaydayReport {
     /// Whether there was anything of the release: a revision, or what an interrupted takeoff left.
     pub existed: bool,
-    /// Objects that were removed.
+    /// Objects that were removed. Those that were gone before do not count.
     pub deleted: Vec<ResourceRef>,
+    /// Objects that are somebody else's by now, or nobody's, and were left alone.
+    pub not_ours: Vec<ResourceRef>,
     /// Objects that were let go of.
     pub orphaned: Vec<ResourceRef>,
 }
@@ -66,8 +68,10 @@ impl From<Unremoved> for EngineError {
 /// What became of what was to be removed.
 #[derive(Debug, Default)]
 pub(crate) struct Removed {
-    /// Deleted, by us or before.
+    /// Deleted by us.
     pub(crate) deleted: Vec<ResourceRef>,
+    /// Somebody else's by now, or nobody's: left alone.
+    pub(crate) not_ours: Vec<ResourceRef>,
     /// Let go of.
     pub(crate) orphaned: Vec<ResourceRef>,
     /// Nothing more is to be done about these.
@@ -137,6 +141,7 @@ impl Engine {
             self.carry_out(&plan, &us, owner_uid).await?
         };
         report.deleted = removed.deleted;
+        report.not_ours = removed.not_ours;
         report.orphaned = removed.orphaned;
         for revision in &revisions {
             let deleted = self.cluster().delete_revision(&revision.head).await;
@@ -186,10 +191,13 @@ impl Engine {
         removed
             .deleted
             .extend(pruned.gone.iter().map(|item| item.target.clone()));
+        let left = pruned.not_ours.iter().map(|item| item.target.clone());
+        removed.not_ours.extend(left);
         removed.settled.extend(
             pruned
                 .gone
                 .iter()
+                .chain(&pruned.absent)
                 .chain(&pruned.not_ours)
                 .map(|item| item.target.clone()),
         );

@@ -45,6 +45,13 @@ pub(super) async fn run(
         render::warning(format!("{release} does not exist: nothing to remove"));
         return Ok(());
     }
+    if !report.not_ours.is_empty() {
+        let names = report.not_ours.iter().map(ToString::to_string);
+        render::warning(format!(
+            "left alone, since the release does not own it any more: {}",
+            names.collect::<Vec<_>>().join(", ")
+        ));
+    }
     render::message(format!(
         "{release} is removed: {} deleted{}",
         super::counted(report.deleted.len()),

@@ -45,6 +45,7 @@ impl Engine {
                 other => other?,
             };
             removed.deleted.extend(done.deleted);
+            removed.not_ours.extend(done.not_ours);
             removed.orphaned.extend(done.orphaned);
             removed.settled.extend(done.settled);
         }
@@ -74,8 +75,8 @@ impl Engine {
                             let_go.push(item.canonical());
                             removed.orphaned.push(target);
                         }
-                        Orphaned::Gone => removed.deleted.push(target),
-                        Orphaned::NotOurs => {}
+                        Orphaned::Gone => {}
+                        Orphaned::NotOurs => removed.not_ours.push(target),
                     }
                     removed.settled.push(item.target);
                 }

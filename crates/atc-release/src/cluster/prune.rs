@@ -21,8 +21,10 @@ const MAX_TRIES: u32 = 5;
 /// What a prune came to. What it could not remove must stay in the record.
 #[derive(Debug, Default)]
 pub struct Pruned {
-    /// Gone, whether by us or before.
+    /// Deleted by us, and gone.
     pub gone: Vec<PruneItem>,
+    /// Not there before, or of a kind that is not served any more.
+    pub absent: Vec<PruneItem>,
     /// Somebody else's by now, or nobody's: left alone, and no longer ours to remember.
     pub not_ours: Vec<PruneItem>,
     /// Being deleted when the time was up, or not begun since an earlier stage is not gone.
@@ -41,6 +43,7 @@ impl Pruned {
 /// What became of one item.
 enum Fate {
     Gone,
+    Absent,
     NotOurs,
     Going(Going),
     Failed(ClusterError),
@@ -50,8 +53,8 @@ impl Cluster {
     /// Deletes these objects in this order, waiting at most `limit` for each stage to be gone ([`PRUNE_LIMIT`] is the
     /// usual one; zero only begins the first stage). Stops after a stage that is not gone; doing it again continues.
     ///
-    /// An object is deleted only if `us` owns it at that moment. One that is absent, or of a kind that the server does
-    /// not serve any more, is gone.
+    /// An object is deleted only if `us` owns it at that moment. One of a kind that the server does not serve any more is
+    /// absent.
     pub async fn prune(&self, stages: &[Vec<PruneItem>], us: &Owner, limit: Duration) -> Pruned {
         let mut result = Pruned::default();
         let mut stages = stages.iter();
@@ -66,6 +69,7 @@ impl Cluster {
             for (item, fate) in stage.iter().zip(fates) {
                 match fate {
                     Fate::Gone => result.gone.push(item.clone()),
+                    Fate::Absent => result.absent.push(item.clone()),
                     Fate::NotOurs => result.not_ours.push(item.clone()),
                     Fate::Going(object) => going.push((item, object)),
                     Fate::Failed(error) => {
@@ -121,7 +125,7 @@ impl Cluster {
     async fn remove(&self, item: &PruneItem, us: &Owner, told: Option<Told>) -> Fate {
         match self.try_remove(item, us, told).await {
             Ok(fate) => fate,
-            Err(error) if error.kind() == ErrorKind::NoSuchKind => Fate::Gone,
+            Err(error) if error.kind() == ErrorKind::NoSuchKind => Fate::Absent,
             Err(error) => Fate::Failed(error),
         }
     }
@@ -142,7 +146,8 @@ impl Cluster {
                 None => self.metadata(&mapping, namespace, name).await?,
             };
             let Some(live) = look else {
-                return Ok(Fate::Gone);
+                // Deleted between a look and our next try counts as ours: it was there.
+                return Ok(if tries == 1 { Fate::Absent } else { Fate::Gone });
             };
             if owner_of(live.value()).as_ref() != Some(us) {
                 return Ok(Fate::NotOurs);
