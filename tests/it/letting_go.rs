@@ -63,6 +63,39 @@ async fn is_let_go(world: &World, path: &str) {
     }
 }
 
+/// Who takes the account off a Flight has not had its rights, nor ours.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_lies_in_no_namespace_is_let_go_of_with_the_account() {
+    let world = World::new().await;
+    let (flights, accounts) = (Flights(&world), Accounts(&world));
+    accounts.writer("app").await;
+    let name = format!("dropped-{}", world.ns);
+    allow_wide(&world, &["get", "create", "patch"]).await;
+    let namespace =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+    let objects = json!([
+        namespace,
+        class(&name),
+        configmap("one", json!({ "k": "v" }))
+    ]);
+    let mut more = acting("app");
+    more["prune"] = json!({ "namespaces": true, "crds": true });
+    let body = flight("drops", &json!({ "objects": objects }), &more);
+    create(&flights, &body).await;
+    flights.ready("drops").await;
+    let none = json!({ "spec": { "serviceAccountName": null, "inputObject": { "objects": [] } } });
+    world.merge(&flights.path("drops"), &none).await;
+    flights.ready("drops").await;
+    world.gone(&world.core("configmaps", "one")).await;
+    let namespace = format!("/api/v1/namespaces/{name}");
+    for path in [&class_path(&name), &namespace] {
+        is_let_go(&world, path).await;
+        world.delete(path).await;
+    }
+    flights.delete("drops").await;
+    forbid_wide(&world).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_account_never_could_delete_is_let_go_of() {
     let world = World::new().await;

@@ -178,6 +178,7 @@ async fn try_remove(
     };
     let removed = engine
         .mayday(&MaydayRequest {
+            confined: false,
             release: release.clone(),
             namespace: home.to_owned(),
             prune: setup.settings.prune,

@@ -95,7 +95,7 @@ impl Engine {
         };
         let takeoff = as_takeoff(request);
         let due: HashSet<ResourceRef> = stages.objects().map(Object::reference).collect();
-        let expectations = self.check_ownership(&takeoff, &stages).await?;
+        let expectations = self.check_ownership(&takeoff, &stages, &due).await?;
         self.dry_run(&takeoff, &stages, &due).await?;
         hold.begin(&stages, true).await?;
         let former = former(memory.history(), &due);

@@ -23,6 +23,9 @@ pub struct MaydayRequest {
     pub namespace: String,
     /// Whether CRDs and Namespaces are deleted or let go of.
     pub prune: PruneOptions,
+    /// Whether nothing outside the target namespace is deleted: it is let go of, since whoever decides what the release is has
+    /// no right to delete it.
+    pub confined: bool,
     /// Whose the objects are, if their marks do not say the release's name and namespace.
     pub owner: Option<Owner>,
     /// Uid of the custom resource that owns the children, if one does; its references are taken off what is let go of.
@@ -131,7 +134,10 @@ impl Engine {
             .chain(&request.remembered)
             .cloned()
             .collect();
-        let plan = plan::plan(Stages::default(), &previous, request.prune);
+        let mut plan = plan::plan(Stages::default(), &previous, request.prune);
+        if request.confined {
+            plan = plan.confined_to(&request.namespace);
+        }
         let named = || Owner::new(&request.namespace, &request.release);
         let us = request.owner.clone().unwrap_or_else(named);
         let owner_uid = request.owner_uid.as_deref();

@@ -211,6 +211,7 @@ impl Release {
     /// stays then, and the next call goes on.
     pub async fn mayday(&self) -> Result<MaydayReport, EngineError> {
         let request = MaydayRequest {
+            confined: false,
             release: self.request.release.clone(),
             namespace: self.request.namespace.clone(),
             prune: self.request.prune,

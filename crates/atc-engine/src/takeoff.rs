@@ -167,7 +167,7 @@ impl Engine {
         report: &mut Report,
     ) -> Result<HashMap<ResourceRef, Expect>, EngineError> {
         let stages = &prepared.stages;
-        let expectations = self.check_ownership(request, stages).await?;
+        let expectations = self.check_ownership(request, stages, due).await?;
         self.read_revisions(request, memory).await?;
         if check::needs_dry_run(request, stages, due, memory) {
             let hash = self.signed(prepared.hash_of(due));

@@ -76,6 +76,22 @@ pub struct Plan {
     pub orphan: Vec<PruneItem>,
 }
 
+impl Plan {
+    /// The same of a release that may delete nothing outside of one namespace: that is let go of.
+    #[must_use]
+    pub fn confined_to(mut self, namespace: &str) -> Self {
+        for stage in &mut self.prune {
+            let (kept, rest) = std::mem::take(stage)
+                .into_iter()
+                .partition(|item| item.target.namespace == namespace);
+            *stage = kept;
+            self.orphan.extend(Vec::<PruneItem>::from_iter(rest));
+        }
+        self.prune.retain(|stage| !stage.is_empty());
+        self
+    }
+}
+
 /// Plans the way from what was recorded to what is wanted.
 ///
 /// `previous`: the stages of all revisions whose objects may still live, the latest first; also those whose takeoff did

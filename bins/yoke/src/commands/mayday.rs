@@ -20,6 +20,7 @@ pub(super) async fn run(
     let connection = connect::connect(global, args.namespace.as_deref(), Need::Cluster).await?;
     let engine = Engine::new(connection.cluster, EngineOptions::default())?;
     let request = MaydayRequest {
+        confined: false,
         release: args.release.clone(),
         namespace: connection.namespace.clone(),
         prune: PruneOptions {

@@ -19,7 +19,8 @@ use atc_engine::release::history;
 use atc_engine::release::object::Stages;
 use atc_engine::release::plan::PruneOptions;
 use atc_engine::{
-    DryRun, Engine, EngineError, EngineOptions, Memory, Report, TakeoffRequest, Unjudged,
+    DryRun, Engine, EngineError, EngineOptions, Memory, NoObserver, Report, TakeoffRequest,
+    Unjudged,
 };
 
 use super::exclusive::{self, Scope};
@@ -106,6 +107,13 @@ pub(super) async fn run(
         namespace: &namespace,
         lock: args.lock && !args.dry,
     };
+    if scope.lock {
+        // The lock lies there, too.
+        let memory = &mut Memory::default();
+        engine
+            .make_home(&request, &prepared, memory, &NoObserver)
+            .await?;
+    }
     let work = Box::pin(async {
         let show = Show::new();
         let started = Instant::now();

@@ -79,6 +79,7 @@ impl Engine {
             namespace: home.to_owned(),
             owner: Some(identity.owner(settings)),
             prune: settings.prune,
+            confined: settings.subject.is_confined(),
             owner_uid: Some(identity.uid.to_owned()),
             remembered,
             hold: None,

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use atc_api::ResourceRef;
+use atc_api::{ResourceRef, names};
 use atc_release::cluster::{
     Applied, ApplyOptions, ClusterError, ErrorKind, Expect, LiveMeta, Preview,
 };
@@ -22,17 +22,22 @@ use crate::memory::Memory;
 const MAX_LOOKS: u32 = 5;
 
 impl Engine {
-    /// Refuses what belongs to others, where that is not taken by force; gives what the applies must find unchanged.
+    /// Refuses what belongs to others, where that is not taken by force; gives what the applies must find unchanged. Of a
+    /// release that takes by force only what is `due` is looked at.
     pub(crate) async fn check_ownership(
         &self,
         request: &TakeoffRequest,
         stages: &Stages,
+        due: &HashSet<ResourceRef>,
     ) -> Result<HashMap<ResourceRef, Expect>, EngineError> {
         let us = request.decoration.identity();
-        let objects: Vec<&Object> = stages
-            .objects()
-            .filter(|object| !is_forced(request, object))
-            .collect();
+        let is_looked_at = |object: &&Object| {
+            !request.force_ownership
+                || (request.decoration.confined
+                    && is_custom(object)
+                    && due.contains(&object.reference()))
+        };
+        let objects: Vec<&Object> = stages.objects().filter(is_looked_at).collect();
         if objects.is_empty() {
             return Ok(HashMap::new());
         }
@@ -40,6 +45,10 @@ impl Engine {
         let mut expectations = HashMap::new();
         let mut failures = Vec::new();
         for (object, live) in objects.into_iter().zip(found) {
+            if is_forced(request, object) {
+                failures.extend(overridden(object, live, &us));
+                continue;
+            }
             match expected(object, live, &us) {
                 Ok(expect) => {
                     expectations.insert(object.reference(), expect);
@@ -122,6 +131,38 @@ impl Engine {
 /// by who may write it, and its account, which is not asked about where a release writes, may have more rights.
 fn is_forced(request: &TakeoffRequest, object: &Object) -> bool {
     request.force_ownership && !(request.decoration.confined && object.is_flight())
+}
+
+/// Whether it may be an instance of an Airway: its kind is none of Kubernetes' own.
+fn is_custom(object: &Object) -> bool {
+    let group = object.group();
+    group.contains('.') && !group.ends_with(".k8s.io")
+}
+
+/// Why who is confined may not write an object that he takes by force: he would take an override off it that he did not make,
+/// which takes a right of its own.
+fn overridden(
+    object: &Object,
+    live: Result<Option<LiveMeta>, ClusterError>,
+    us: &Owner,
+) -> Option<String> {
+    let live = match live {
+        Ok(live) => live?,
+        Err(error) => return Some(chain(&error)),
+    };
+    let mut all = [
+        names::ANNOTATION_OVERRIDE_FLIGHT,
+        names::ANNOTATION_OVERRIDE_MODE,
+    ]
+    .into_iter();
+    let annotation = all.find(|name| live.annotation(name).is_some())?;
+    let is_ours = ownership::owner_of(live.value()).as_ref() == Some(us);
+    (!is_ours).then(|| {
+        format!(
+            "\"{}\" has the annotation {annotation}, so \"{us}\" does not take it: whoever removes an override needs the right to change its Airway",
+            object.canonical()
+        )
+    })
 }
 
 /// What an apply of an object must find, if `us` may write it.

@@ -1,6 +1,8 @@
 //! A release that makes its own namespace: the record of what it is about to make lies there, so that comes first.
 
-use atc_release::cluster::ApplyOptions;
+use atc_release::cluster::{ApplyOptions, ErrorKind};
+use atc_release::object::Object;
+use atc_release::ownership::owner_of;
 
 use super::{Prepared, Report, TakeoffRequest};
 use crate::engine::Engine;
@@ -11,7 +13,7 @@ use crate::observer::Observer;
 impl Engine {
     /// Makes the target namespace if the release makes it and it is not there. Everything is asked before, as for all of the
     /// release: what is refused makes no namespace either.
-    pub(super) async fn make_home(
+    pub async fn make_home(
         &self,
         request: &TakeoffRequest,
         prepared: &Prepared,
@@ -36,6 +38,8 @@ impl Engine {
         let expectations = self
             .ask(request, prepared, &due, memory, &mut report)
             .await?;
+        // What fits no record is not begun.
+        Self::draft(request, &prepared.stages, memory)?;
         let options = ApplyOptions {
             force: request.force_conflicts,
             expect: expectations
@@ -44,7 +48,19 @@ impl Engine {
                 .unwrap_or_default(),
             ..ApplyOptions::default()
         };
-        let made = self.reach().apply(home, &options).await;
-        made.map(drop).map_err(|error| refused(chain(&error)))
+        match self.reach().apply(home, &options).await {
+            // Another takeoff of the release was faster; whose turn it is, is told by the intent.
+            Err(error) if error.kind() == ErrorKind::Stale && self.is_ours(request, home).await => {
+                Ok(())
+            }
+            made => made.map(drop).map_err(|error| refused(chain(&error))),
+        }
+    }
+
+    async fn is_ours(&self, request: &TakeoffRequest, object: &Object) -> bool {
+        let us = request.decoration.identity();
+        let live = self.reach().metadata_of(&[object]).await.pop();
+        let owner = live.and_then(|live| owner_of(live.ok()??.value()));
+        owner.is_some_and(|owner| owner == us)
     }
 }

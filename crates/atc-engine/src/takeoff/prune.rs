@@ -26,10 +26,8 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let recorded = memory.history().iter().map(|revision| &revision.stages);
         let previous: Vec<Stages> = recorded.chain(hold.map(Hold::leftover)).cloned().collect();
-        let plan = without(
-            plan::plan(stages.clone(), &previous, request.prune),
-            &memory.gone,
-        );
+        let plan = request.plan(stages.clone(), &previous);
+        let plan = without(plan, &memory.gone);
         if plan.prune.is_empty() && plan.orphan.is_empty() {
             return Ok(());
         }
@@ -47,6 +45,19 @@ impl Engine {
         report.pruned = removed.deleted;
         report.orphaned = removed.orphaned;
         Ok(())
+    }
+}
+
+impl TakeoffRequest {
+    /// What is to be removed of these stages. Who is confined may have had other rights when they were made, and has none to
+    /// delete elsewhere now.
+    pub(super) fn plan(&self, wanted: Stages, previous: &[Stages]) -> Plan {
+        let plan = plan::plan(wanted, previous, self.prune);
+        if self.decoration.confined {
+            plan.confined_to(&self.namespace)
+        } else {
+            plan
+        }
     }
 }
 

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use atc_api::ResourceRef;
 use atc_release::history::{self, Head, NEVER_ACTIVE, Revision};
 use atc_release::object::{Object, Stages};
-use atc_release::plan;
 use jiff::{SignedDuration, Timestamp};
 
 use super::TakeoffRequest;
@@ -142,12 +141,8 @@ impl Engine {
             .owner
             .as_ref()
             .map(|owner| owner.uid.as_str());
-        self.carry_out(
-            &plan::plan(wanted, &previous, request.prune),
-            &us,
-            owner_uid,
-        )
-        .await?;
+        self.carry_out(&request.plan(wanted, &previous), &us, owner_uid)
+            .await?;
         for head in heads {
             self.drop_revision(request, &head, memory).await?;
         }
