@@ -88,7 +88,11 @@ pub(crate) async fn prove_by_artifact(
     keys: &Arc<KeySet>,
     module: SignatureError,
 ) -> Result<Proof, ProofError> {
-    let beside = match fetcher.signatures(location, artifact).await {
+    let is_good = |one: &CosignSignature, digest: &str| {
+        verify_cosign(&one.payload, &one.signature, digest, keys).is_ok()
+    };
+    let beside = fetcher.signatures_or_kept(location, artifact, is_good);
+    let beside = match beside.await {
         Ok(Some(beside)) => beside,
         Ok(None) => return Err(module.into()),
         Err(source) => {

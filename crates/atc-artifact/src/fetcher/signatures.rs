@@ -22,8 +22,7 @@ pub struct Signatures {
 
 impl Fetcher {
     /// The cosign signatures of the artifact at `location` that gave this module; `None` if that is in no registry. The
-    /// registry is asked each time. Where it gives none because it can't be asked, or not within [`REFRESH_WAIT`], the one
-    /// that has proven this artifact before is given, if the disk cache has it.
+    /// registry is asked each time.
     ///
     /// # Guarantees
     /// The digest is that of a manifest that gave these very bytes. Where it is not known (they were given by checksum, say),
@@ -32,6 +31,18 @@ impl Fetcher {
         &self,
         location: &Location,
         module: &Artifact,
+    ) -> Result<Option<Signatures>, ArtifactError> {
+        self.signatures_or_kept(location, module, |_, _| false)
+            .await
+    }
+
+    /// The same, but where the registry gives none because it can't be asked, or not within [`REFRESH_WAIT`], the one that has
+    /// proven this artifact before is given, if the disk cache has it and it is good.
+    pub(crate) async fn signatures_or_kept(
+        &self,
+        location: &Location,
+        module: &Artifact,
+        is_good: impl Fn(&CosignSignature, &str) -> bool,
     ) -> Result<Option<Signatures>, ArtifactError> {
         let Location::Oci(at) = location else {
             return Ok(None);
@@ -46,7 +57,8 @@ impl Fetcher {
             slot.take().await;
             self.0.registries.signatures(at, &digest, &slot).await
         };
-        let all = match self.kept_signature(&digest).await {
+        let kept = self.kept_signature(&digest).await;
+        let all = match kept.filter(|kept| is_good(kept, &digest)) {
             Some(kept) => match tokio::time::timeout(REFRESH_WAIT, asked).await {
                 Ok(Ok(all)) => all,
                 Ok(Err(error)) => {
