@@ -1,17 +1,22 @@
 //! Environment and flags: the same names and defaults as the existing tool's; a flag wins over its variable.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use atc_controller::{AllowList, ModulePolicy, PolicyOptions, TlsFiles, WebhookUrl};
+use clap::Parser;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Parser, ValueEnum};
+
+/// The existing tool's port.
+const PORT: u16 = 3000;
+/// Evaluations at once: 64. Most of their time is waiting for the API server.
+const CONCURRENCY: usize = 64;
 
 /// How lines of the log look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogFormat {
     /// One JSON object a line.
-    #[default]
     Json,
     /// Text for people.
     Text,
@@ -22,19 +27,19 @@ pub(crate) enum LogFormat {
 #[command(name = "atc", version, about, max_term_width = 100)]
 pub(crate) struct Args {
     /// Port of the HTTPS server: webhooks, /live, /ready and /metrics
-    #[arg(long, env = "PORT", default_value_t = 3000)]
+    #[arg(long, env = "PORT", default_value_t = PORT, value_parser = own_port)]
     pub(crate) port: u16,
     /// Path of a kubeconfig; without it the pod's own service account is used
     #[arg(long, env = "KUBE", value_parser = path())]
     pub(crate) kube: Option<PathBuf>,
     /// Evaluations at once, at least 1; half of them for one Airway at most
-    #[arg(long, env = "CONCURRENCY", default_value_t = 64, value_parser = concurrency)]
+    #[arg(long, env = "CONCURRENCY", default_value_t = CONCURRENCY, value_parser = concurrency, allow_negative_numbers = true)]
     pub(crate) concurrency: usize,
     /// Log more
     #[arg(long, env = "VERBOSE", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = boolean)]
     pub(crate) verbose: bool,
-    /// How log lines look
-    #[arg(long, env = "LOG_FORMAT", value_enum, default_value_t)]
+    /// How log lines look: `text`, or whatever else for JSON
+    #[arg(long, env = "LOG_FORMAT", default_value = "json", value_parser = log_format)]
     pub(crate) log_format: LogFormat,
     /// Folder for modules, fetched and precompiled; the system's folder for temporary files by default
     #[arg(long, env = "CACHE_FS", value_parser = path())]
@@ -113,10 +118,45 @@ fn boolean(text: &str) -> Result<bool, String> {
     }
 }
 
+/// A number below 1 is 1; one that is left open is the default.
 fn concurrency(text: &str) -> Result<usize, String> {
-    text.parse::<usize>()
-        .map(|number| number.max(1))
-        .map_err(|error| error.to_string())
+    if text.is_empty() {
+        return Ok(CONCURRENCY);
+    }
+    let number: i64 = text
+        .parse()
+        .map_err(|error: std::num::ParseIntError| error.to_string())?;
+    Ok(usize::try_from(number).unwrap_or_default().max(1))
+}
+
+/// Our own port, which may be left open.
+fn own_port(text: &str) -> Result<u16, String> {
+    if text.is_empty() {
+        return Ok(PORT);
+    }
+    port(text)
+}
+
+/// Every word is one, as in the existing tool.
+#[expect(clippy::unnecessary_wraps, reason = "the form of a parser of values")]
+fn log_format(text: &str) -> Result<LogFormat, String> {
+    Ok(match text {
+        "text" => LogFormat::Text,
+        _ => LogFormat::Json,
+    })
+}
+
+/// The arguments with flags of one dash as of two: Go's programs take both.
+pub(crate) fn two_dashes(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let word = |arg: OsString| match arg.to_str().and_then(|text| text.strip_prefix('-')) {
+        Some(flag)
+            if flag.len() > 1 && flag.starts_with(|first: char| first.is_ascii_lowercase()) =>
+        {
+            OsString::from(format!("--{flag}"))
+        }
+        _ => arg,
+    };
+    args.into_iter().map(word).collect()
 }
 
 impl Args {
@@ -244,6 +284,32 @@ mod tests {
             (1, true, false)
         );
         assert!(Args::try_parse_from(["atc"]).is_err());
+        // What a chart leaves open, and what the existing tool takes.
+        let more = NEEDED
+            .into_iter()
+            .chain(["-port=", "-concurrency", "-3", "-log-format", ""]);
+        let args = two_dashes(more.map(OsString::from));
+        let args = Args::try_parse_from(args).expect("parses");
+        assert_eq!(
+            (args.port, args.concurrency, args.log_format),
+            (3000, 1, LogFormat::Json)
+        );
+        let more = NEEDED.into_iter().chain([
+            "-concurrency=",
+            "-log-format=text",
+            "-verbose",
+            "-port",
+            "1",
+        ]);
+        let args = two_dashes(more.map(OsString::from));
+        let args = Args::try_parse_from(args).expect("parses");
+        assert_eq!(
+            (args.port, args.concurrency, args.log_format, args.verbose),
+            (1, 64, LogFormat::Text, true)
+        );
+        for text in ["-h", "-V", "-", "--", "-3", "-\u{e4}b"] {
+            assert_eq!(two_dashes([OsString::from(text)]), [text]);
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod args;
 use args::{Args, LogFormat};
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = Args::parse_from(args::two_dashes(std::env::args_os()));
     log(&args);
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -63,8 +63,18 @@ fn log(args: &Args) {
     }
 }
 
-#[tokio::main]
-async fn run(args: Args) -> anyhow::Result<()> {
+fn run(args: Args) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("can't start the threads")?;
+    let done = runtime.block_on(serve(args));
+    // What blocks still, a plugin for credentials for instance, is not waited for.
+    runtime.shutdown_background();
+    done
+}
+
+async fn serve(args: Args) -> anyhow::Result<()> {
     // One TLS provider for the whole process, before anything speaks TLS.
     if rustls::crypto::aws_lc_rs::default_provider()
         .install_default()

@@ -85,6 +85,10 @@ fn is_for(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool {
     if let Some(named) = self::address(name) {
         return address == Some(named);
     }
+    // An address is in no domain.
+    if address.is_some() {
+        return false;
+    }
     let below = name.strip_prefix('*').unwrap_or(name);
     if below.starts_with('.') {
         return host.ends_with(below);

@@ -19,7 +19,7 @@ pub fn pack(stages: &Stages) -> Result<Vec<u8>, std::io::Error> {
     writer.finish()
 }
 
-/// Reads what [`pack`] wrote, or plain JSON. `secret` is named in errors; content never is.
+/// Reads what [`pack`] wrote, or plain JSON; a flat list is one stage. `secret` is named in errors; content never is.
 pub fn unpack(secret: &str, bytes: &[u8]) -> Result<Stages, HistoryError> {
     let content = |why: String| HistoryError::Content {
         secret: secret.to_owned(),
@@ -53,6 +53,8 @@ pub fn unpack(secret: &str, bytes: &[u8]) -> Result<Stages, HistoryError> {
     })?;
     let stages = match value {
         Value::Null => Vec::new(),
+        // Of one stage, as it was written before there were any.
+        Value::Array(objects) if objects.iter().any(Value::is_object) => vec![objects.into()],
         Value::Array(stages) => stages,
         _ => return Err(content("it is another JSON value".to_owned())),
     };
@@ -63,7 +65,9 @@ pub fn unpack(secret: &str, bytes: &[u8]) -> Result<Stages, HistoryError> {
             Value::Array(objects) => objects,
             _ => return Err(content(format!("stage {} is no list", index + 1))),
         };
-        let objects: Result<Vec<Object>, _> = objects.into_iter().map(Object::try_from).collect();
+        // Typed programs print nothing as null.
+        let objects = objects.into_iter().filter(|object| !object.is_null());
+        let objects: Result<Vec<Object>, _> = objects.map(Object::try_from).collect();
         result.push(objects.map_err(|error| content(format!("stage {}: {error}", index + 1)))?);
     }
     Ok(Stages::new(result))

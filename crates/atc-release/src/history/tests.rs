@@ -95,7 +95,15 @@ fn records() {
     assert_eq!(zipped("null"), pack(&Stages::default()).unwrap());
     check(b"", Err("no JSON"));
     check(b"{}", Err("another JSON value"));
-    check(b"[{}]", Err("stage 1 is no list"));
+    check(br#"["text"]"#, Err("stage 1 is no list"));
+    check(b"[{}]", Err("stage 1: it has no apiVersion"));
+    // As before there were stages, and as typed programs print nothing.
+    check(format!("[{one},{one},null]").as_bytes(), Ok(2));
+    check(format!("[[{one},null],[null]]").as_bytes(), Ok(1));
+    check(
+        format!("[{one},[{one}]]").as_bytes(),
+        Err("stage 1: it is a list"),
+    );
     check(
         br#"[[{"kind":"Secret","metadata":{"name":"a"},"data":{"k":"hunter2"}}]]"#,
         Err("stage 1: it has no apiVersion"),

@@ -26,7 +26,7 @@ pub(super) async fn write(out: &Path, release: &str, stages: &Stages) -> anyhow:
                 object.reference()
             );
         }
-        files.push((path, drift::yaml(object.value())?));
+        files.push((path, drift::yaml(&drift::sorted(object.value().clone()))?));
     }
     if out == Path::new("-") {
         return output::write(drift::yaml(&drift::nested(stages.objects()))?).await;

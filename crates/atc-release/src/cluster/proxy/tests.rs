@@ -77,6 +77,10 @@ fn what_is_reached_without_the_proxy_of_the_environment() {
         ("10.1.2.4/30", false),
         ("::ffff:10.1.2.3", true),
         ("fd00::/8", false),
+        ("3", false),
+        (".3", false),
+        ("2.3", false),
+        ("*", true),
     ] {
         check("https://10.1.2.3:6443", no_proxy, expect);
     }
