@@ -91,6 +91,8 @@ pub const KEY_INVENTORY: &str = "inventory";
 /// Data key of a revision Secret that holds the gzipped JSON of its stages.
 pub const KEY_RESOURCES: &str = "resources";
 
+/// The Airway that a CustomResourceDefinition was made for: it is known by that when somebody takes its owner off.
+pub const ANNOTATION_AIRWAY: &str = "atc.yoke.cd/airway";
 /// The webhook configuration by which the atc reviews Airways.
 pub const WEBHOOK_AIRWAYS: &str = "atc-airway";
 /// The webhook configuration by which the atc asks whether whoever writes a Flight may act as the account that it names.

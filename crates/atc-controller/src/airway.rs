@@ -15,7 +15,6 @@ use atc_engine::release::cluster::{
     ApplyOptions, ClusterError, Deleted, ErrorKind, LiveMeta, Mapping, MetadataEdit, Propagation,
 };
 use atc_engine::release::object::{Object, ObjectError};
-use atc_engine::release::ownership::owner_of;
 use atc_engine::status::{self, Ready};
 use atc_engine::watch::{Dependencies, Dependency, Fingerprint, Seen};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -179,7 +178,12 @@ pub(crate) async fn reconcile(control: &Arc<Control>, name: &Arc<str>) -> Dispos
                 tracing::warn!(airway = %name, error = chain(&error), "Airway is not served as it says");
                 adopt(control, &kind, name, &object).await;
                 withdraw(control, &kind, name, &object).await;
-                (Ready::error(chain(&error)), error.disposition(), Vec::new())
+                let (hook, again) = reach::tell_again(control, name, &object).await;
+                (
+                    Ready::error(chain(&error)),
+                    again.map_or(error.disposition(), Disposition::After),
+                    hook,
+                )
             }
         }
     };
@@ -211,12 +215,12 @@ fn is_owned_by(object: &Value, uid: &str) -> bool {
         .any(|owner| owner["uid"] == uid)
 }
 
-/// Whether an Airway of this name owned it: one before, since the Airways' names are unique and this one does not. Or an atc
-/// made it for one, since no release did, and somebody took the owner off.
+/// Whether an Airway of this name owned it: one before, since the Airways' names are unique and this one does not; or one whose
+/// reference somebody took off.
 fn is_left_by(object: &Value, airway: &str) -> bool {
     let live = LiveMeta::of(object);
     if live.owner_references().is_empty() {
-        return live.is_applied_by(names::MANAGER_YOKE) && owner_of(live.value()).is_none();
+        return live.annotation(names::ANNOTATION_AIRWAY) == Some(airway);
     }
     live.owner_references().iter().any(|owner| {
         owner["kind"] == "Airway"
@@ -291,29 +295,26 @@ async fn serve(
     let airway: Airway = serde_json::from_value(object.clone()).map_err(AirwayError::Unreadable)?;
     let template = Value::Object(airway.spec.template.to_spec());
     let served = crd::served_kind(&template).map_err(AirwayError::Template)?;
-    let definition =
+    let mut definition =
         crd::of_airway(&airway, &template, &control.service).map_err(AirwayError::Template)?;
     let matchers: Matchers = airway.spec.resource_access_matchers.iter().collect();
     hold(control, object).await?;
     let uid = airway.metadata.uid.clone().unwrap_or_default();
     let live = live_crd(control, name).await?;
-    let is_ours = |crd: &Value| is_owned_by(crd, &uid);
     if live
         .as_ref()
-        .is_some_and(|crd| !is_ours(crd) && !is_left_by(crd, name))
+        .is_some_and(|crd| !is_owned_by(crd, &uid) && !is_left_by(crd, name))
     {
         return Err(AirwayError::ForeignCrd(name.to_string()));
     }
-    let converter = match load_converter(control, &airway, false).await {
-        Ok(module) => module.map(|module| Converter::of(module, &airway)),
-        Err(error) => {
-            // One that can't be had must not be named to the API server anew: it would ask for it at every read.
-            if let Some(crd) = live.filter(is_ours) {
-                reach::tell_again(control, name, &uid, &crd).await?;
-            }
-            return Err(AirwayError::Converter(error));
-        }
-    };
+    // A converter that can't be had must not be named to the API server: it would ask for it at every read.
+    let converter = load_converter(control, &airway, false)
+        .await
+        .map_err(AirwayError::Converter)?
+        .map(|module| Converter::of(module, &airway));
+    if let Some(live) = &live {
+        reach::keep_of_later(control, live, &mut definition);
+    }
     let crd = apply(control, "its CustomResourceDefinition", definition).await?;
     let crd = established(control, name, crd).await?;
     let flight = load(control, &airway, false).await;

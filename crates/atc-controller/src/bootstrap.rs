@@ -272,32 +272,28 @@ impl WebhookService {
     ///
     /// An atc that is away keeps nobody from his work.
     pub fn of_protected(&self, kinds: &BTreeSet<ProtectedKind>) -> Value {
-        let rules = |operations: &[&str], parts: &[&str]| -> Value {
+        let rules = |operations: &[&str], below: &str| -> Vec<Value> {
             let rule = |kind: &ProtectedKind| {
-                let parts = parts.iter().map(|part| format!("{}{part}", kind.plural));
                 json!({
                     "apiGroups": [kind.group],
                     "apiVersions": [kind.version],
                     "operations": operations,
-                    "resources": parts.collect::<Vec<_>>(),
+                    "resources": [format!("{}{below}", kind.plural)],
                     "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
                 })
             };
             kinds.iter().map(rule).collect()
         };
+        let mut own = rules(&["UPDATE", "DELETE"], "");
+        own.extend(rules(&["UPDATE"], "/status"));
         let path = "/validations/resources";
-        let mut resources = self.webhook(
-            RESOURCES,
-            path,
-            &rules(&["UPDATE", "DELETE"], &["", "/status"]),
-            RESOURCE_TIMEOUT,
-        );
+        let mut resources = self.webhook(RESOURCES, path, &own.into(), RESOURCE_TIMEOUT);
         resources["objectSelector"] =
             json!({"matchLabels": {names::LABEL_MANAGED_BY: names::MANAGED_BY_ATC}});
         let mut scales = self.webhook(
             "scales.resources.yoke.cd",
             path,
-            &rules(&["UPDATE"], &["/scale"]),
+            &rules(&["UPDATE"], "/scale").into(),
             RESOURCE_TIMEOUT,
         );
         for webhook in [&mut resources, &mut scales] {
@@ -339,6 +335,7 @@ fn no_mere_status() -> String {
         differs("labels", "{}", ""),
         differs("annotations", "{}", ""),
         differs("ownerReferences", "[]", ""),
+        differs("finalizers", "[]", ""),
         differs("managedFields", "[]", &ours),
     ]
     .join(" || ")

@@ -181,6 +181,7 @@ pub(crate) fn definition(name: &str, uid: &str, spec: &Value) -> Value {
         "kind": "CustomResourceDefinition",
         "metadata": {
             "name": name,
+            "annotations": { (names::ANNOTATION_AIRWAY): name },
             "ownerReferences": [{
                 "apiVersion": format!("{GROUP}/{VERSION}"),
                 "kind": "Airway",

@@ -166,6 +166,12 @@ impl Hooks {
         self.lock().judge(live, wanted, now)
     }
 
+    /// Whether a later process has the configurations, as far as is known.
+    pub(crate) fn has_later(&self) -> bool {
+        let state = self.lock();
+        state.latest.as_ref().is_some_and(|other| *other > state.us)
+    }
+
     /// Whether something was taken from a later process since this was asked last.
     fn has_taken(&self) -> bool {
         std::mem::take(&mut self.lock().taken)

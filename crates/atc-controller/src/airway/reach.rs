@@ -1,42 +1,94 @@
-//! Where the API server finds us, and by which CA it knows us, for an Airway whose converter can't be had. Its instances go on
-//! being served as its CRD stands, and are reviewed and converted by asking us: where that is, may have changed since.
+//! Where the API server finds us, and by which CA it knows us, for an Airway that can't be served as it says. Its instances go
+//! on being served as its CRD stands, and are reviewed and converted by asking us: where that is, may have changed since.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use atc_engine::error::chain;
+use atc_engine::release::cluster::{ApplyOptions, Expect, LiveMeta};
+use atc_engine::release::object::Object;
+use atc_engine::watch::Dependency;
 use serde_json::Value;
 
-use super::{AirwayError, apply};
+use super::{AirwayError, is_owned_by, live_crd};
 use crate::control::Control;
+use crate::hooks::Brought;
 use crate::{crd, hooks};
 
-/// Says it anew in the webhook configuration and in a CRD that names us. All else in the CRD stays as it is.
+/// Says it anew in the webhook configuration and in a CRD that names us, if the CRD is the Airway's. All else in the CRD stays
+/// as it is. Gives what is to be followed, and when it is to be looked at again; what fails is in the log.
 pub(super) async fn tell_again(
     control: &Arc<Control>,
     name: &str,
+    airway: &Value,
+) -> (Vec<Dependency>, Option<Duration>) {
+    let uid = LiveMeta::of(airway).uid().to_owned();
+    match try_tell_again(control, name, &uid).await {
+        Ok(Some(hook)) => (vec![hook.seen], hook.again),
+        Ok(None) => (Vec::new(), None),
+        Err(error) => {
+            tracing::warn!(
+                airway = name,
+                error = chain(&error),
+                "can't tell the API server where the atc is"
+            );
+            (Vec::new(), None)
+        }
+    }
+}
+
+async fn try_tell_again(
+    control: &Arc<Control>,
+    name: &str,
     uid: &str,
-    live: &Value,
-) -> Result<(), AirwayError> {
+) -> Result<Option<Brought>, AirwayError> {
+    let live = live_crd(control, name).await?;
+    let Some(live) = live.filter(|crd| is_owned_by(crd, uid)) else {
+        return Ok(None);
+    };
     let Ok(served) = crd::served_kind(&live["spec"]) else {
-        return Ok(());
+        return Ok(None);
     };
     let hook = control.service.of_airway(name, uid, &served);
-    hooks::bring(control, hook)
+    let hook = hooks::bring(control, hook)
         .await
         .map_err(AirwayError::Hook)?;
     let conversion = control.service.conversion(name);
-    if !is_outdated(&live["spec"]["conversion"], &conversion) {
-        return Ok(());
+    if is_outdated(&live["spec"]["conversion"], &conversion) && !control.hooks.has_later() {
+        let mut spec = live["spec"].clone();
+        spec["conversion"] = conversion;
+        write(control, &crd::definition(name, uid, &spec), &live).await?;
     }
-    let mut spec = live["spec"].clone();
-    spec["conversion"] = conversion;
-    let definition = crd::definition(name, uid, &spec);
-    apply(
-        control,
-        "the conversion in its CustomResourceDefinition",
-        definition,
-    )
-    .await
-    .map(drop)
+    Ok(Some(hook))
+}
+
+/// Applies a CRD, if it is still as it was.
+async fn write(control: &Control, definition: &Value, live: &Value) -> Result<(), AirwayError> {
+    let what = "the conversion in its CustomResourceDefinition";
+    let object = Object::try_from(definition.clone());
+    let object = object.map_err(|source| AirwayError::Object { what, source })?;
+    let live = LiveMeta::of(live);
+    let options = ApplyOptions {
+        force: true,
+        expect: Expect::Present {
+            uid: live.uid().to_owned(),
+            resource_version: live.resource_version().to_owned(),
+        },
+        ..ApplyOptions::default()
+    };
+    let applied = control.engine.cluster().apply(&object, &options).await;
+    applied
+        .map(drop)
+        .map_err(|source| AirwayError::Cluster { what, source })
+}
+
+/// Leaves the conversion of a CRD to an atc that began later, as the webhook configurations are. Where two have two addresses,
+/// they would write it in turn, for ever.
+pub(super) fn keep_of_later(control: &Control, live: &Value, definition: &mut Value) {
+    let theirs = &live["spec"]["conversion"];
+    if control.hooks.has_later() && is_outdated(theirs, &definition["spec"]["conversion"]) {
+        definition["spec"]["conversion"] = theirs.clone();
+    }
 }
 
 /// Whether a CRD has us convert its objects, and says otherwise where and by which CA we are than we do.

@@ -34,8 +34,12 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
         .get(airway)
         .and_then(|kind| kind.setup().map(|setup| (kind, setup)));
     let mapping = served.as_ref().map(|(_, setup)| &setup.settings.mapping);
-    if let Some(refusal) = unconverted::refusal(control, mapping, request).await {
-        return refusal;
+    let time = Time { limit, deadline };
+    let seen = unconverted::refusal(control, mapping, request);
+    match timeout_at(deadline, seen).await {
+        Ok(None) => {}
+        Ok(Some(refusal)) => return refusal,
+        Err(_) => return time.over(),
     }
     if request.operation == "UPDATE" && is_internal(&request.old_object, object) {
         return Decision::Allow;
@@ -61,7 +65,6 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
             "Airway \"{airway}\" is changing its version; try again in a moment"
         ));
     }
-    let time = Time { limit, deadline };
     let judging = Box::pin(judge(control, airway, &kind, &setup, request, time));
     match timeout_at(deadline, judging).await {
         Ok(decision) => decision,

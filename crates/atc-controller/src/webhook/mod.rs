@@ -1,6 +1,6 @@
 //! The HTTPS server: admission reviews, health and metrics. Routes and TLS; each kind of review has one file that decides.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -178,11 +178,22 @@ pub(crate) async fn serve(control: Arc<Control>, port: u16, source: Source) -> s
         .await
 }
 
-/// All addresses of this machine: those of IPv6, which take connections by IPv4 too, or these alone where there is no other.
+/// How long a connection to ourselves may take: 1 s. It is answered by the kernel.
+const PROBE: Duration = Duration::from_secs(1);
+
+/// All addresses of this machine: those of IPv6 where they take connections by IPv4, too, else those of IPv4.
 fn everywhere() -> IpAddr {
     let any = IpAddr::from(Ipv6Addr::UNSPECIFIED);
-    match std::net::TcpListener::bind((any, 0)) {
-        Ok(_) => any,
-        Err(_) => Ipv4Addr::UNSPECIFIED.into(),
+    // Whether these take them is a setting of the system.
+    let takes_both = || {
+        let listener = TcpListener::bind((any, 0)).ok()?;
+        let port = listener.local_addr().ok()?.port();
+        let here = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
+        TcpStream::connect_timeout(&here, PROBE).ok()
+    };
+    if takes_both().is_some() {
+        any
+    } else {
+        Ipv4Addr::UNSPECIFIED.into()
     }
 }

@@ -355,15 +355,13 @@ pub(crate) async fn follow(
 
 /// Whether all that asks us names the CAs of a set. What can't be seen is not known.
 async fn is_known(control: &Control, set: &TlsSet) -> bool {
-    told::is_told(control, &set.ca)
-        .await
-        .unwrap_or_else(|error| {
-            tracing::warn!(
-                error = chain(&error),
-                "can't see whether the new CA is known"
-            );
-            false
-        })
+    let why = match tokio::time::timeout(RELOAD, told::is_told(control, &set.ca)).await {
+        Ok(Ok(told)) => return told,
+        Ok(Err(error)) => chain(&error),
+        Err(_) => "the API server takes its time".to_owned(),
+    };
+    tracing::warn!(why, "can't see whether the new CA is known");
+    false
 }
 
 async fn perform(

@@ -21,7 +21,9 @@ pub(super) async fn is_told(control: &Control, ca: &[u8]) -> Result<bool, Cluste
         return Ok(false);
     }
     for (airway, kind) in control.kinds.all() {
-        let is_converted = kind.setup().is_none_or(|setup| setup.converter.is_some());
+        // By what the Airway says: its CRD may name us though the converter can't be had.
+        let converter = &kind.airway()["spec"]["wasmUrls"]["converter"];
+        let is_converted = converter.as_str().is_some_and(|url| !url.is_empty());
         if flights::is_kind(&airway) || !is_converted {
             continue;
         }
