@@ -339,6 +339,8 @@ async fn write(cluster: &Cluster, name: &str, wanted: Value) -> Result<Value, Ho
     let object = Object::try_from(wanted).map_err(HookError::Object)?;
     let options = ApplyOptions {
         force: true,
+        // As the existing tool, which does not force and may come back.
+        manager: Some(names::MANAGER_ATC.to_owned()),
         ..ApplyOptions::default()
     };
     let applied = cluster.apply(&object, &options).await.map_err(refused)?;
