@@ -36,7 +36,7 @@ impl Accounts<'_> {
     }
 
     /// Gives rights in a namespace, by a Role and a binding of this name.
-    async fn allow(&self, namespace: &str, name: &str, rules: Value, subject: Value) {
+    pub(crate) async fn allow(&self, namespace: &str, name: &str, rules: Value, subject: Value) {
         let all = format!("{RBAC}/namespaces/{namespace}");
         let role = json!({ "metadata": { "name": name }, "rules": rules });
         self.0.post(&format!("{all}/roles"), &role).await;

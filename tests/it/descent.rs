@@ -1,10 +1,12 @@
 //! Back to an earlier revision.
 
-use atc_tests::eventually;
+use anyhow::anyhow;
+use atc_tests::{Yoke, eventually};
 use serde_json::{Value, json};
 
+use crate::accounts::Accounts;
 use crate::terminal::{Cli, State, stages, state_of};
-use crate::world::{CRDS, LIMIT, configmap, free_crd};
+use crate::world::{CRDS, LIMIT, configmap, deployment, free_crd, job};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_descent_restores_prunes_and_makes_no_revision() {
@@ -142,4 +144,111 @@ async fn foundations_that_a_revision_lacks_are_let_go_unless_asked_r171() {
     cli.ok(&["descent", "-remove-namespaces", "r", "1"], &Value::Null)
         .await;
     world.gone(&path).await;
+}
+
+/// The way back does not depend on what is broken.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stage_is_waited_for_only_if_that_is_asked_for() {
+    let cli = Cli::new().await;
+    let world = &cli.world;
+    let staged = json!([[job("first")], [configmap("last", json!({ "k": "1" }))]]);
+    cli.ok(&["takeoff", "r"], &staged).await;
+    cli.ok(&["takeoff", "r"], &stages("other", "2")).await;
+    let path = format!("/apis/batch/v1/namespaces/{}/jobs/first", world.ns);
+    world.gone(&path).await;
+    // Nothing runs here any more, so that the first stage is never ready again.
+    let quota = json!({ "metadata": { "name": "none" }, "spec": { "hard": { "pods": "0" } } });
+    let quotas = world.core("resourcequotas", "none");
+    world.post(quotas.trim_end_matches("/none"), &quota).await;
+    eventually(LIMIT, "the quota is known", || async {
+        let quota = world.get(&quotas).await?.unwrap_or_default();
+        Ok((quota["status"]["hard"]["pods"] == "0").then_some(()))
+    })
+    .await;
+
+    let words = ["stage 1 of 2 is not ready", "within 1s"];
+    let input = staged.to_string();
+    cli.fails(&["takeoff", "-wait", "1s", "r"], &input, &words)
+        .await;
+    cli.fails(&["descent", "-wait", "1s", "r", "1"], "", &words)
+        .await;
+    cli.ok(&["descent", "r", "1"], &Value::Null).await;
+    world.has("last", json!({ "k": "1" })).await;
+    cli.ok(&["mayday", "r"], &Value::Null).await;
+}
+
+/// A workload is mended though a Service before it has no Pod that is ready.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_in_a_stage_before_holds_up_no_mending() {
+    let cli = Cli::new().await;
+    let world = &cli.world;
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": { "name": "d" },
+        "spec": { "selector": { "app": "d" }, "ports": [{ "port": 80 }] },
+    });
+    let staged = |selector: Value| {
+        let mut work = deployment("d", 1);
+        work["spec"]["template"]["metadata"]["labels"] = json!({ "app": "d" });
+        work["spec"]["selector"] = json!({ "matchLabels": { "app": "d" } });
+        work["spec"]["template"]["spec"]["nodeSelector"] = selector;
+        json!([[service.clone()], [work]])
+    };
+    let broken = staged(json!({ "no": "such" }));
+    cli.ok(&["takeoff", "r"], &broken).await;
+    let slices = format!(
+        "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices",
+        world.ns
+    );
+    eventually(LIMIT, "its Pod is known, and not ready", || async {
+        let all = world.cluster.api.list(&slices).await?;
+        let pods = format!("/api/v1/namespaces/{}/pods", world.ns);
+        let pods = world.cluster.api.list(&pods).await?;
+        Ok((!all.is_empty() && !pods.is_empty()).then_some(()))
+    })
+    .await;
+    let mended = staged(Value::Null);
+    cli.ok(&["takeoff", "-wait", "60s", "r"], &mended).await;
+    cli.ok(&["mayday", "r"], &Value::Null).await;
+}
+
+/// The rights that the existing tool needs are enough: it updates a record, and has no need to patch one.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_update_secrets_need_not_patch_them() {
+    let cli = Cli::new().await;
+    let world = &cli.world;
+    let plane = world.cluster.plane();
+    let name = format!("limited-{}", world.ns);
+    let verbs = ["get", "list", "create", "update", "delete"];
+    let rules = json!([
+        { "apiGroups": [""], "resources": ["secrets"], "verbs": verbs },
+        { "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "patch", "delete"] },
+    ]);
+    let subject = json!({ "kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io" });
+    Accounts(world)
+        .allow(&world.ns, "limited", rules, subject)
+        .await;
+    let file = std::fs::read_to_string(plane.kubeconfig()).unwrap();
+    let mut config: Value = serde_json::from_str(&file).unwrap();
+    config["users"][0]["user"]["as"] = name.into();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    std::fs::write(&path, config.to_string()).unwrap();
+    let yoke = Yoke::new(plane).unwrap().kubeconfig(path);
+    let run = async |arguments: &[&str], input: &Value| {
+        let ran = cli.run_by(&yoke, arguments, &input.to_string()).await;
+        (ran.code == 0)
+            .then_some(())
+            .ok_or_else(|| anyhow!("{}", ran.stderr))
+    };
+    let first = stages("a", "1");
+    eventually(LIMIT, "it has its rights", || async {
+        run(&["takeoff", "r"], &first).await.map(Some)
+    })
+    .await;
+    run(&["takeoff", "r"], &stages("a", "2")).await.unwrap();
+    run(&["descent", "r", "1"], &Value::Null).await.unwrap();
+    cli.settled(&state_of("a", "1"), &State::new(), "at 1")
+        .await;
+    assert_eq!(cli.active().await, (1, 2));
+    run(&["mayday", "r"], &Value::Null).await.unwrap();
 }

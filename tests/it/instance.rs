@@ -419,6 +419,9 @@ async fn stages_wait_for_each_other() {
         world.get(&second).await
     })
     .await;
+    // That it waits is said meanwhile.
+    let words = "stage 1 of 2: waiting for Job/first: ";
+    kind.says("s", "InProgress", words).await;
     world
         .merge(&path, &json!({ "spec": { "suspend": false } }))
         .await;

@@ -1,5 +1,6 @@
 //! The children of a release: how each stands, read from the cluster, and what that verdict rests on.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use atc_api::ResourceRef;
@@ -133,7 +134,7 @@ pub(crate) fn inventory(children: &[Child]) -> Value {
 }
 
 /// The first few of many words.
-fn few(words: &[String]) -> String {
+pub(crate) fn few(words: &[String]) -> String {
     let text = words
         .iter()
         .take(NAMED)
@@ -292,6 +293,40 @@ impl Engine {
         limit: Duration,
         observer: &dyn Observer,
     ) -> Result<(), WaitError> {
+        let options = WaitOptions {
+            limit,
+            ..WaitOptions::default()
+        };
+        self.wait_for(objects, children, namespace, options, observer)
+            .await
+    }
+
+    /// The same for a stage that another one follows: as soon as that may be made.
+    pub(crate) async fn wait_to_go_on(
+        &self,
+        objects: &[Object],
+        children: &mut [Child],
+        namespace: &str,
+        limit: Duration,
+        observer: &dyn Observer,
+    ) -> Result<(), WaitError> {
+        let options = WaitOptions {
+            limit,
+            between: true,
+            ..WaitOptions::default()
+        };
+        self.wait_for(objects, children, namespace, options, observer)
+            .await
+    }
+
+    async fn wait_for(
+        &self,
+        objects: &[Object],
+        children: &mut [Child],
+        namespace: &str,
+        options: WaitOptions,
+        observer: &dyn Observer,
+    ) -> Result<(), WaitError> {
         let sight = self.sight(namespace, observer);
         let references: Vec<&Object> = objects.iter().collect();
         let known = children.iter().map(|child| {
@@ -319,12 +354,18 @@ impl Engine {
                 Changes::Watch
             },
             options: WaitOptions {
-                limit,
                 poll: self.options().poll,
                 explain: self.options().explain,
+                ..options
             },
         };
+        let mut unready = BTreeSet::new();
         let mut progress = |index: usize, verdict: &Verdict| {
+            if verdict.is_ready() {
+                unready.remove(&index);
+            } else {
+                unready.insert(index);
+            }
             if let Some(child) = children.get(index) {
                 observer.progress(Progress::Waiting {
                     object: &child.target.reference,
@@ -333,7 +374,10 @@ impl Engine {
             }
         };
         let found = self.reach().wait_ready(wait, &mut progress).await?;
-        for (child, live) in children.iter_mut().zip(found) {
+        for (index, (child, live)) in children.iter_mut().zip(found).enumerate() {
+            if unready.contains(&index) {
+                continue;
+            }
             child.verdict = Verdict::Ready;
             if let Some(live) = live {
                 child.judged = Some(Fingerprint::of(&live));
@@ -441,6 +485,7 @@ mod tests {
             namespace: "n".into(),
             which: Which::Labelled {
                 selector: selector.into(),
+                fields: None,
                 limit: None,
             },
         };

@@ -32,7 +32,8 @@ pub struct EngineOptions {
     /// How long a stage of what is removed may take to be gone. Default 2 min, as in the existing tool; whoever comes
     /// back by itself waits less.
     pub prune_wait: Duration,
-    /// How long a stage that is not the last may take to get ready. Default 30 s, as in the existing tool.
+    /// How long a stage that is not the last may take to get ready. Default [`STAGE_WAIT`]; with 0 the next stage is made
+    /// without waiting, but for kinds that it needs.
     pub stage_wait: Duration,
     /// Longest time between two looks at what is waited for and no watch shows. Default 2 s, as in the existing tool.
     pub poll: Duration,
@@ -42,6 +43,9 @@ pub struct EngineOptions {
     /// somebody who reads them. Default no.
     pub explain: bool,
 }
+
+/// How long a stage that is not the last may take to get ready, and a kind to be served: 30 s, as in the existing tool.
+pub const STAGE_WAIT: Duration = Duration::from_secs(30);
 
 impl Default for EngineOptions {
     fn default() -> Self {
@@ -53,7 +57,7 @@ impl Default for EngineOptions {
             policy: ModulePolicy::default(),
             evaluations: 64,
             prune_wait: Duration::from_mins(2),
-            stage_wait: Duration::from_secs(30),
+            stage_wait: STAGE_WAIT,
             poll: Duration::from_secs(2),
             reserved: Vec::new(),
             explain: false,

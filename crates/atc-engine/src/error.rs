@@ -146,6 +146,9 @@ pub enum EngineError {
         /// One line an object.
         failures: Vec<String>,
     },
+    /// What is removed is not gone yet. What it waits for goes on.
+    #[error("prune: {0}")]
+    Going(String),
     /// A kind that the output defines is not served.
     #[error("a kind of this output can't be used")]
     Served {

@@ -33,6 +33,7 @@ mod dependencies;
 mod identity;
 mod removal;
 mod settings;
+mod waiting;
 mod writes;
 
 use account::confirmed;
@@ -41,6 +42,7 @@ pub(crate) use identity::release_of;
 use identity::{Identity, input};
 pub use identity::{home_of, release_name};
 pub use settings::{Authority, InstanceSettings, Subject};
+use waiting::Onlooker;
 
 /// One instance to bring to its desired state.
 pub struct InstanceRequest<'a> {
@@ -253,14 +255,16 @@ impl Engine {
             object,
             known: &memory.children,
         };
+        let (onlooker, stage) = Onlooker::new(observer);
+        let work = Box::pin(self.release(
+            &context,
+            &evaluated,
+            &mut memory.release,
+            &onlooker,
+            DryRun::First,
+        ));
         let (takeoff, printed) = self
-            .release(
-                &context,
-                &evaluated,
-                &mut memory.release,
-                observer,
-                DryRun::First,
-            )
+            .telling(settings, object, memory.printed.as_ref(), stage, work)
             .await
             .map_err(|error| (error, reads.clone()))?;
         memory.failure = None;
@@ -524,9 +528,13 @@ impl InstanceReport {
 
     fn failed(error: &EngineError) -> Self {
         let words = error.chain();
+        let ready = match error {
+            EngineError::Going(_) => Ready::in_progress(words.clone()),
+            _ => Ready::error(words.clone()),
+        };
         Self {
-            failure: Some(words.clone()),
-            ..Self::of(Ready::error(words), error.disposition())
+            failure: Some(words),
+            ..Self::of(ready, error.disposition())
         }
     }
 }

@@ -41,7 +41,7 @@ pub use kube;
 pub use descent::{DescentReport, DescentRequest};
 pub use disposition::Disposition;
 pub use drift::{DriftReport, Drifted, RepairReport, Repaired};
-pub use engine::{Engine, EngineOptions};
+pub use engine::{Engine, EngineOptions, STAGE_WAIT};
 pub use error::{EngineError, ErrorKind};
 pub use evaluate::{Evaluated, LoadedFlight, Run};
 pub use hold::{HOLD_WAIT, HoldRequest};

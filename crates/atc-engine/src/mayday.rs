@@ -57,10 +57,15 @@ pub(crate) struct Unremoved {
     failures: Vec<String>,
     /// Whether all of them were refused for want of a right, none by a webhook or a policy.
     forbidden: bool,
+    /// Whether all of it is being removed, and nothing was refused.
+    going: bool,
 }
 
 impl From<Unremoved> for EngineError {
     fn from(left: Unremoved) -> Self {
+        if left.going {
+            return Self::Going(left.failures.join("; "));
+        }
         Self::Refused {
             step: "prune",
             failures: left.failures,
@@ -209,6 +214,7 @@ impl Engine {
         );
         forbidden &= pruned.errors.iter().all(is_forbidden);
         failures.extend(pruned.errors.iter().map(|error| chain(error)));
+        let mut going = failures.is_empty();
         if failures.is_empty() && !pruned.remaining.is_empty() {
             forbidden = false;
             let names: Vec<String> = pruned.remaining.iter().map(PruneItem::canonical).collect();
@@ -228,6 +234,7 @@ impl Engine {
                 Ok(Orphaned::Gone | Orphaned::NotOurs) => removed.settled.push(item.target.clone()),
                 Err(error) => {
                     forbidden &= is_forbidden(&error);
+                    going = false;
                     failures.push(chain(&error));
                 }
             }
@@ -238,6 +245,7 @@ impl Engine {
             Err(Unremoved {
                 failures,
                 forbidden,
+                going,
             })
         }
     }

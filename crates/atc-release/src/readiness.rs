@@ -44,6 +44,12 @@ impl Verdict {
         matches!(self, Self::Ready)
     }
 
+    /// Whether what comes after it may be made: it is ready, or it is a Service that lacks nothing but ready Pods. Those may be
+    /// of what comes after, and of a workload that is mended there.
+    pub fn lets_go_on(&self) -> bool {
+        self.is_ready() || self.why() == Some(services::NO_ENDPOINT)
+    }
+
     /// Why it is not ready; `None` if it is.
     pub fn why(&self) -> Option<&str> {
         match self {
@@ -60,6 +66,8 @@ pub enum Which {
     Labelled {
         /// Label selector, as the API's query parameter.
         selector: String,
+        /// Field selector, as the API's query parameter.
+        fields: Option<&'static str>,
         /// How many are enough; `None` for all.
         limit: Option<u32>,
     },

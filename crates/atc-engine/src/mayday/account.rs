@@ -84,6 +84,7 @@ impl Engine {
                     return Err(Unremoved {
                         failures: vec![chain(&error)],
                         forbidden: false,
+                        going: false,
                     });
                 }
                 Err(_) if item.is_foundation() => {

@@ -11,7 +11,7 @@ use atc_watch::{Fingerprint, Target};
 use super::check::was_changed;
 use super::{Report, TakeoffRequest};
 use crate::children::Child;
-use crate::engine::Engine;
+use crate::engine::{Engine, STAGE_WAIT};
 use crate::error::{EngineError, chain};
 use crate::memory::{Applied, Memory};
 use crate::observer::{Observer, Progress};
@@ -146,10 +146,10 @@ impl Engine {
                 report.children.push(child);
             }
             self.wait_served(&wanted).await?;
-            if at + 1 < count {
-                let limit = self.options().stage_wait;
+            let limit = self.options().stage_wait;
+            if at + 1 < count && !limit.is_zero() {
                 let children = report.children.get_mut(first..).unwrap_or_default();
-                self.wait_ready(stage, children, &request.namespace, limit, work.observer)
+                self.wait_to_go_on(stage, children, &request.namespace, limit, work.observer)
                     .await
                     .map_err(|source| EngineError::Stage {
                         stage: at + 1,
@@ -181,14 +181,13 @@ impl Engine {
     /// Waits until the kinds that a stage defines are served, the last stage included: whoever makes an object of such a
     /// kind next, in this takeoff or in another, finds it.
     pub(crate) async fn wait_served(&self, stage: &[Object]) -> Result<(), EngineError> {
+        let limit = Some(self.options().stage_wait).filter(|limit| !limit.is_zero());
+        let limit = limit.unwrap_or(STAGE_WAIT);
         for crd in stage
             .iter()
             .filter(|object| object.kind() == "CustomResourceDefinition" && object.is_foundation())
         {
-            let served = self
-                .reach()
-                .wait_established(crd.name(), self.options().stage_wait)
-                .await;
+            let served = self.reach().wait_established(crd.name(), limit).await;
             served.map_err(|source| EngineError::Served {
                 source: Box::new(source),
             })?;

@@ -51,7 +51,7 @@ impl Cluster {
             return Vec::new();
         };
         let mapping = core("Pod", "pods");
-        let pods = self.first_page(&mapping, Some(namespace), Some(&selector), PODS);
+        let pods = self.first_page(&mapping, Some(namespace), Some(&selector), None, PODS);
         let mut pods = match pods.await {
             Ok(pods) => pods,
             Err(error) => return unread("Pods", &error),

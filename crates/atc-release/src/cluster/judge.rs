@@ -126,12 +126,17 @@ impl Cluster {
     ) -> Result<Found, ClusterError> {
         let mapping = self.mapping(wanted.api_version, wanted.kind).await?;
         let objects = match &wanted.which {
-            Which::Labelled { selector, limit } => {
+            Which::Labelled {
+                selector,
+                fields,
+                limit,
+            } => {
                 listing.begin(&mapping, &wanted);
                 let (namespace, labels) =
                     (Some(wanted.namespace.as_str()), Some(selector.as_str()));
                 if let Some(limit) = limit {
-                    self.first_page(&mapping, namespace, labels, *limit).await?
+                    self.first_page(&mapping, namespace, labels, *fields, *limit)
+                        .await?
                 } else {
                     let (objects, version) = self.list_at(&mapping, namespace, labels).await?;
                     listing.end(&version);

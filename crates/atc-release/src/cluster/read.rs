@@ -236,9 +236,14 @@ impl Cluster {
         mapping: &Mapping,
         namespace: Option<&str>,
         labels: Option<&str>,
+        fields: Option<&str>,
         limit: u32,
     ) -> Result<Vec<Value>, ClusterError> {
-        let query = format!("limit={limit}{}", parameter("labelSelector", labels));
+        let (labels, fields) = (
+            parameter("labelSelector", labels),
+            parameter("fieldSelector", fields),
+        );
+        let query = format!("limit={limit}{labels}{fields}");
         Ok(self.page(mapping, namespace, &query, JSON).await?.items)
     }
 

@@ -171,23 +171,57 @@ impl Cluster {
         if let Some(uid) = &head.uid {
             metadata["uid"] = uid.as_str().into();
         }
+        let patch = json!({ "metadata": metadata });
         let query = format!("fieldManager={}", encode(&self.options().field_manager));
-        let call = Call::object(
+        let call = Self::head_call(Method::PATCH, head)?.query(&query);
+        let live = match self.patch(call.body(MERGE_PATCH, &patch), &secrets()).await {
+            // Who came from the existing tool may have the right to update, which is all that it needs.
+            Err(error) if error.kind() == ErrorKind::Forbidden => {
+                match self.replace_head(head, &metadata, &query).await? {
+                    Some(live) => live,
+                    None => return Err(error.into()),
+                }
+            }
+            other => other?,
+        };
+        Ok(read_head(&LiveMeta::of(&live))?)
+    }
+
+    /// The same by a read and an update; nothing if that Secret is not there.
+    async fn replace_head(
+        &self,
+        head: &Head,
+        metadata: &Value,
+        query: &str,
+    ) -> Result<Option<Value>, ClusterError> {
+        let secret = self.get(&secrets(), &head.namespace, &head.secret).await?;
+        let is_it = |secret: &Value| {
+            let uid = secret["metadata"]["uid"].as_str();
+            head.uid.as_deref().is_none_or(|known| Some(known) == uid)
+        };
+        let Some(mut secret) = secret.filter(is_it) else {
+            return Ok(None);
+        };
+        // It bears the resource version of this read: what changes it meanwhile is not overwritten.
+        for map in ["labels", "annotations"] {
+            for (key, value) in metadata[map].as_object().into_iter().flatten() {
+                secret["metadata"][map][key] = value.clone();
+            }
+        }
+        let call = Self::head_call(Method::PUT, head)?.query(query);
+        let call = call.body(JSON, &secret);
+        Ok(Some(self.call(&call).await?.json(&call)?))
+    }
+
+    fn head_call(method: Method, head: &Head) -> Result<Call, ClusterError> {
+        Call::object(
             "record",
-            Method::PATCH,
+            method,
             &secrets(),
             &head.namespace,
             &head.secret,
             "",
-        )?
-        .query(&query);
-        let live = self
-            .patch(
-                call.body(MERGE_PATCH, &json!({ "metadata": metadata })),
-                &secrets(),
-            )
-            .await?;
-        Ok(read_head(&LiveMeta::of(&live))?)
+        )
     }
 }
 

@@ -29,6 +29,8 @@ pub struct WaitOptions {
     /// Longest time between two looks at an object that no watch shows. Default 2 s, as in the existing tool; at least
     /// 25 ms.
     pub poll: Duration,
+    /// Whether it is enough that what comes after the objects may be made, see [`Verdict::lets_go_on`]. Default no.
+    pub between: bool,
     /// Whether an error also says what the Pods and the events of the objects say: a few calls for each. Default no.
     pub explain: bool,
 }
@@ -38,6 +40,7 @@ impl Default for WaitOptions {
         Self {
             limit: Duration::from_secs(30),
             poll: Duration::from_secs(2),
+            between: false,
             explain: false,
         }
     }
@@ -161,6 +164,10 @@ impl<'a> Place<'a> {
         self.verdict.as_ref().is_some_and(Verdict::is_ready)
     }
 
+    fn is_enough(&self, between: bool) -> bool {
+        self.is_ready() || (between && self.verdict.as_ref().is_some_and(Verdict::lets_go_on))
+    }
+
     fn take(&mut self, judged: Judged) {
         self.verdict = Some(match (&judged.live, self.existed) {
             (None, true) => Verdict::InProgress("it was deleted meanwhile".to_owned()),
@@ -244,7 +251,7 @@ impl Cluster {
                 let objects = self.explained(objects, &places, options).await;
                 return Err(WaitError::Failed { objects });
             }
-            if places.iter().all(Place::is_ready) {
+            if places.iter().all(|place| place.is_enough(options.between)) {
                 return Ok(places.into_iter().map(|place| place.live).collect());
             }
             if Instant::now() >= deadline {

@@ -68,7 +68,11 @@ pub fn unpack(secret: &str, bytes: &[u8]) -> Result<Stages, HistoryError> {
         // Typed programs print nothing as null.
         let objects = objects.into_iter().filter(|object| !object.is_null());
         let objects: Result<Vec<Object>, _> = objects.map(Object::try_from).collect();
-        result.push(objects.map_err(|error| content(format!("stage {}: {error}", index + 1)))?);
+        let mut objects =
+            objects.map_err(|error| content(format!("stage {}: {error}", index + 1)))?;
+        // The existing tool records what typed programs print of it: it is nothing that a release says.
+        objects.iter_mut().for_each(Object::strip_server_fields);
+        result.push(objects);
     }
     Ok(Stages::new(result))
 }

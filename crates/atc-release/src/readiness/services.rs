@@ -10,6 +10,10 @@ use super::{Found, Judgement, Related, Verdict, Which};
 
 const SLICE: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
 const POD: (&str, &str) = ("v1", "Pod");
+/// Pods that may become an endpoint: not those of Jobs that have ended.
+const LIVING: &str = "status.phase!=Succeeded,status.phase!=Failed";
+/// What is said of a Service that is there as far as it can be without its Pods.
+pub(super) const NO_ENDPOINT: &str = "none of its endpoints is ready";
 
 /// The EndpointSlices of a Service that has any.
 pub(super) fn slices(live: &Value) -> Option<Related> {
@@ -48,10 +52,7 @@ pub(super) fn judge(live: &Value, found: &[Found]) -> Judgement {
     {
         (Verdict::Ready, false)
     } else {
-        (
-            Verdict::InProgress("none of its endpoints is ready".to_owned()),
-            true,
-        )
+        (Verdict::InProgress(NO_ENDPOINT.to_owned()), true)
     };
     Judgement {
         verdict,
@@ -74,7 +75,11 @@ fn asked(
         api_version: of.0,
         kind: of.1,
         namespace,
-        which: Which::Labelled { selector, limit },
+        which: Which::Labelled {
+            selector,
+            fields: (of == POD).then_some(LIVING),
+            limit,
+        },
     }
 }
 

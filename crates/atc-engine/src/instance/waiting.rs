@@ -1,0 +1,224 @@
+//! What the status says while the resources of one stage are waited for before the next one is made: not what it said before.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::time::Duration;
+
+use atc_api::ResourceRef;
+use atc_release::cluster::LiveMeta;
+use atc_release::readiness::Verdict;
+use atc_watch::{Latest, Selection, Target};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::InstanceSettings;
+use crate::children::few;
+use crate::engine::Engine;
+use crate::error::chain;
+use crate::observer::{Observer, Progress};
+use crate::status::{self, Ready};
+
+/// So long a stage is waited for before the status says so, and between two times that it says something else: 1 s. Most
+/// stages are ready by then, and need no write of their own.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A stage that is not ready.
+#[derive(Debug, Default)]
+pub(super) struct Stage {
+    /// From 1.
+    at: usize,
+    of: usize,
+    /// What is not ready, and why.
+    open: BTreeMap<String, String>,
+}
+
+impl Stage {
+    fn words(&self) -> Option<String> {
+        let open: Vec<String> = self
+            .open
+            .iter()
+            .map(|(name, why)| format!("{name}: {why}"))
+            .collect();
+        (!open.is_empty()).then(|| {
+            let (at, of) = (self.at, self.of);
+            format!("stage {at} of {of}: waiting for {}", few(&open))
+        })
+    }
+}
+
+/// An observer that knows what a takeoff waits for.
+pub(super) struct Onlooker<'a> {
+    inner: &'a dyn Observer,
+    stage: watch::Sender<Stage>,
+}
+
+impl<'a> Onlooker<'a> {
+    pub(super) fn new(inner: &'a dyn Observer) -> (Self, watch::Receiver<Stage>) {
+        let (stage, seen) = watch::channel(Stage::default());
+        (Self { inner, stage }, seen)
+    }
+}
+
+impl Observer for Onlooker<'_> {
+    fn interest(&self, target: &Target) {
+        self.inner.interest(target);
+    }
+
+    fn interest_in(&self, selection: &Selection) {
+        self.inner.interest_in(selection);
+    }
+
+    fn latest(&self, reference: &ResourceRef) -> Latest {
+        self.inner.latest(reference)
+    }
+
+    fn latest_in(&self, selection: &Selection) -> Option<u64> {
+        self.inner.latest_in(selection)
+    }
+
+    fn follows(&self) -> bool {
+        self.inner.follows()
+    }
+
+    fn progress(&self, step: Progress<'_>) {
+        self.inner.progress(step);
+        self.stage.send_if_modified(|now| match step {
+            Progress::Applying { stage, stages, .. } => {
+                *now = Stage {
+                    at: stage,
+                    of: stages,
+                    open: BTreeMap::new(),
+                };
+                true
+            }
+            Progress::Waiting { object, verdict } => {
+                let name = format!("{}/{}", object.group_kind.kind, object.name);
+                match verdict {
+                    Verdict::Ready => now.open.remove(&name).is_some(),
+                    Verdict::InProgress(why) | Verdict::Failed(why) => {
+                        now.open.insert(name, why.clone()).as_ref() != Some(why)
+                    }
+                }
+            }
+            Progress::Removing { .. } => false,
+        });
+    }
+}
+
+impl Engine {
+    /// Does the work, and has the status say what it waits for, if that takes longer than [`PATIENCE`].
+    pub(super) async fn telling<T>(
+        &self,
+        settings: &InstanceSettings,
+        object: &Value,
+        printed: Option<&Value>,
+        mut stage: watch::Receiver<Stage>,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let mut work = pin!(work);
+        let telling = async {
+            let (mut stored, mut said) = (object.clone(), String::new());
+            // Until the takeoff is over and nobody tells any more.
+            while stage.wait_for(|now| now.words().is_some()).await.is_ok() {
+                tokio::time::sleep(PATIENCE).await;
+                let words = stage.borrow_and_update().words();
+                match words {
+                    Some(words) if words != said => {
+                        self.tell(settings, &mut stored, printed, &words).await;
+                        said = words;
+                    }
+                    Some(_) if stage.changed().await.is_err() => break,
+                    _ => {}
+                }
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            done = &mut work => done,
+            () = telling => work.await,
+        }
+    }
+
+    /// Writes a status that says this, onto the state that is known. What others have written meanwhile is left to the write at
+    /// the end.
+    async fn tell(
+        &self,
+        settings: &InstanceSettings,
+        stored: &mut Value,
+        printed: Option<&Value>,
+        words: &str,
+    ) {
+        let live = LiveMeta::of(stored);
+        let generation = live.generation().unwrap_or(0);
+        let now = jiff::Timestamp::now()
+            .strftime("%Y-%m-%dT%H:%M:%SZ")
+            .to_string();
+        let status = stored.get("status").cloned().unwrap_or(Value::Null);
+        let ready = Ready::in_progress(words);
+        let Some(next) = status::next(&status, printed, &ready, generation, &now) else {
+            return;
+        };
+        let written = self
+            .cluster()
+            .replace_status(
+                &settings.mapping,
+                live.namespace(),
+                live.name(),
+                &next,
+                live.resource_version(),
+            )
+            .await;
+        match written {
+            Ok(answer) => *stored = answer,
+            Err(error) => {
+                tracing::debug!(
+                    instance = %settings.mapping.reference(live.namespace(), live.name()),
+                    error = chain(&error),
+                    "the status does not say yet what is waited for"
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observer::NoObserver;
+
+    #[test]
+    fn a_stage_says_what_is_not_ready_of_it() {
+        let (onlooker, seen) = Onlooker::new(&NoObserver);
+        let words = || seen.borrow().words();
+        assert_eq!(words(), None);
+        let apply = |stage| {
+            onlooker.progress(Progress::Applying {
+                stage,
+                stages: 3,
+                objects: 2,
+            });
+        };
+        let wait = |name: &str, verdict: Verdict| {
+            let object = ResourceRef::new("n", "apps", "Deployment", name);
+            onlooker.progress(Progress::Waiting {
+                object: &object,
+                verdict: &verdict,
+            });
+        };
+        apply(1);
+        assert_eq!(words(), None, "what was just applied is not waited for yet");
+        wait("b", Verdict::InProgress("0 of 1".into()));
+        wait("a", Verdict::InProgress("1 of 2".into()));
+        let said = words().expect("two");
+        assert_eq!(
+            said,
+            "stage 1 of 3: waiting for Deployment/a: 1 of 2; Deployment/b: 0 of 1"
+        );
+        wait("a", Verdict::Ready);
+        let said = words().expect("one");
+        assert_eq!(said, "stage 1 of 3: waiting for Deployment/b: 0 of 1");
+        apply(2);
+        assert_eq!(words(), None);
+    }
+}
