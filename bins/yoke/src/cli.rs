@@ -177,7 +177,7 @@ pub(crate) struct Takeoff {
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub(crate) history_cap: i64,
 
-    /// How long to wait until the resources of the last stage are ready; 0 does not wait
+    /// How long to wait until the resources of a stage are ready; 0 does not wait for the last one, and 30 s for those before
     #[arg(long, value_name = "DURATION", default_value = "0")]
     pub(crate) wait: GoDuration,
     /// Longest pause between two looks at resources that are waited for
@@ -242,7 +242,7 @@ pub(crate) struct Descent {
     /// Delete Namespaces that the revision lacks, and all that is in them
     #[arg(long)]
     pub(crate) remove_namespaces: bool,
-    /// How long to wait until the resources of the last stage are ready; 0 does not wait
+    /// How long to wait until the resources of each stage are ready; 0 does not wait
     #[arg(long, value_name = "DURATION", default_value = "0")]
     pub(crate) wait: GoDuration,
     /// Longest pause between two looks at resources that are waited for

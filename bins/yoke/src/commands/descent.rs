@@ -22,6 +22,8 @@ pub(super) async fn run(
     let defaults = EngineOptions::default();
     let options = EngineOptions {
         poll: args.poll.positive().unwrap_or(defaults.poll),
+        // The way back does not depend on what is broken, unless that is asked for; as in the existing tool.
+        stage_wait: args.wait.positive().unwrap_or_default(),
         explain: true,
         ..defaults
     };

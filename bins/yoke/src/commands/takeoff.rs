@@ -60,6 +60,8 @@ pub(super) async fn run(
             ..PolicyOptions::default()
         })?,
         poll: args.poll.positive().unwrap_or(defaults.poll),
+        // The same for each stage, as in the existing tool.
+        stage_wait: args.wait.positive().unwrap_or(defaults.stage_wait),
         explain: true,
         ..defaults
     };
