@@ -98,9 +98,9 @@ fn deny(workspace: &Workspace, steps: &mut Steps) {
         "--offline",
         "--log-level",
         "error",
-        "check",
         "--config",
         ".cargo/deny.toml",
+        "check",
         "--hide-inclusion-graph",
     ]);
     steps.step("dependencies", || {

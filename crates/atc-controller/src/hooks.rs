@@ -276,21 +276,25 @@ async fn replace_the_old(control: &Control) -> Result<(), HookError> {
         name: name.to_owned(),
         source,
     };
-    let Some(found) = cluster.get(&mapping, "", name).await.map_err(refused)? else {
-        return Ok(());
-    };
-    if found["webhooks"][0]["name"] != OLD_WEBHOOK {
-        return Ok(());
-    }
-    let live = LiveMeta::of(&found);
-    let (uid, version) = (live.uid(), Some(live.resource_version()));
-    let background = Propagation::Background;
-    let deleted = cluster
-        .delete(&mapping, "", name, uid, version, background)
-        .await;
-    match deleted {
-        Err(error) if error.kind() != ErrorKind::Stale => return Err(refused(error)),
-        _ => tracing::info!(name, "removed a webhook configuration of the existing tool"),
+    for tries in 1.. {
+        let found = cluster.get(&mapping, "", name).await.map_err(refused)?;
+        let Some(found) = found.filter(|found| found["webhooks"][0]["name"] == OLD_WEBHOOK) else {
+            return Ok(());
+        };
+        let live = LiveMeta::of(&found);
+        let (uid, version) = (live.uid(), Some(live.resource_version()));
+        let background = Propagation::Background;
+        match cluster
+            .delete(&mapping, "", name, uid, version, background)
+            .await
+        {
+            Err(error) if error.kind() == ErrorKind::Stale && tries < TRIES => {}
+            Err(error) => return Err(refused(error)),
+            Ok(_) => {
+                tracing::info!(name, "removed a webhook configuration of the existing tool");
+                return Ok(());
+            }
+        }
     }
     Ok(())
 }

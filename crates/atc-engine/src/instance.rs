@@ -42,7 +42,7 @@ pub(crate) use identity::release_of;
 use identity::{Identity, input};
 pub use identity::{home_of, release_name};
 pub use settings::{Authority, InstanceSettings, Subject};
-use waiting::Onlooker;
+use waiting::{Onlooker, may_tell};
 
 /// One instance to bring to its desired state.
 pub struct InstanceRequest<'a> {
@@ -78,8 +78,10 @@ pub struct InstanceMemory {
     account: Option<Dependency>,
     /// The status that the flight printed last.
     printed: Option<Value>,
-    /// Why the last evaluation failed.
-    failure: Option<String>,
+    /// The instance as it was stored when its status said last what is waited for.
+    told: Option<Value>,
+    /// What the last evaluation came to, if it failed.
+    failure: Option<Ready>,
     /// The last status that was sent and what the server made of it, where the two differ (a schema that prunes).
     pruned_status: Option<(Value, Value)>,
 }
@@ -133,6 +135,9 @@ impl Engine {
                 InstanceReport::failed(&error)
             }
         };
+        if let Some(told) = memory.told.take() {
+            object = told;
+        }
         if report.gone {
             return report;
         }
@@ -169,7 +174,7 @@ impl Engine {
         let flight = match request.flight {
             Ok(flight) => flight,
             Err(why) => {
-                memory.failure = Some(why.to_owned());
+                memory.failure = Some(Ready::error(why));
                 return Ok(InstanceReport::of(Ready::error(why), Disposition::Wait));
             }
         };
@@ -180,8 +185,9 @@ impl Engine {
                 let mut inputs = inputs(request.settings, &reads, &memory.children);
                 inputs.extend(memory.account.clone());
                 observer.fail(inputs.into());
-                memory.failure = Some(error.chain());
-                Ok(InstanceReport::failed(&error))
+                let report = InstanceReport::failed(&error);
+                memory.failure = Some(report.ready.clone());
+                Ok(report)
             }
         }
     }
@@ -263,10 +269,15 @@ impl Engine {
             &onlooker,
             DryRun::First,
         ));
-        let (takeoff, printed) = self
-            .telling(settings, object, memory.printed.as_ref(), stage, work)
-            .await
-            .map_err(|error| (error, reads.clone()))?;
+        let (printed, mut told) = (memory.printed.as_ref(), None);
+        let done = if may_tell(object, memory.failure.is_some(), printed) {
+            self.telling(settings, object, printed, &mut told, stage, work)
+                .await
+        } else {
+            work.await
+        };
+        memory.told = told;
+        let (takeoff, printed) = done.map_err(|error| (error, reads.clone()))?;
         memory.failure = None;
         memory.children.clone_from(&takeoff.children);
         memory.printed = if settings.subject.is_flight() {
@@ -450,7 +461,7 @@ impl Engine {
                 observer.fail(Dependencies::default());
                 InstanceReport {
                     failure: None,
-                    ..InstanceReport::of(Ready::error(failure), Disposition::Wait)
+                    ..InstanceReport::of(failure, Disposition::Wait)
                 }
             }
             (Ok(()), None) => {

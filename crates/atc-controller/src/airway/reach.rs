@@ -15,6 +15,10 @@ use crate::control::Control;
 use crate::hooks::Brought;
 use crate::{crd, hooks};
 
+/// When it is tried again after a failure: 5 s. What failed may be no matter of the Airway, which nobody tries again by itself
+/// where only an edit mends it.
+const SOON: Duration = Duration::from_secs(5);
+
 /// Says it anew in the webhook configuration and in a CRD that names us, if the CRD is the Airway's. All else in the CRD stays
 /// as it is. Gives what is to be followed, and when it is to be looked at again; what fails is in the log.
 pub(super) async fn tell_again(
@@ -32,7 +36,7 @@ pub(super) async fn tell_again(
                 error = chain(&error),
                 "can't tell the API server where the atc is"
             );
-            (Vec::new(), None)
+            (Vec::new(), Some(SOON))
         }
     }
 }

@@ -5,8 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use atc_api::ResourceRef;
-use atc_release::cluster::LiveMeta;
-use atc_release::readiness::Verdict;
+use atc_release::cluster::{ClusterError, LiveMeta};
 use atc_watch::{Latest, Selection, Target};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -29,7 +28,7 @@ pub(super) struct Stage {
     at: usize,
     of: usize,
     /// What is not ready, and why.
-    open: BTreeMap<String, String>,
+    open: BTreeMap<ResourceRef, String>,
 }
 
 impl Stage {
@@ -37,7 +36,7 @@ impl Stage {
         let open: Vec<String> = self
             .open
             .iter()
-            .map(|(name, why)| format!("{name}: {why}"))
+            .map(|(object, why)| format!("{}/{}: {why}", object.group_kind.kind, object.name))
             .collect();
         (!open.is_empty()).then(|| {
             let (at, of) = (self.at, self.of);
@@ -92,11 +91,12 @@ impl Observer for Onlooker<'_> {
                 true
             }
             Progress::Waiting { object, verdict } => {
-                let name = format!("{}/{}", object.group_kind.kind, object.name);
-                match verdict {
-                    Verdict::Ready => now.open.remove(&name).is_some(),
-                    Verdict::InProgress(why) | Verdict::Failed(why) => {
-                        now.open.insert(name, why.clone()).as_ref() != Some(why)
+                let why = verdict.why().filter(|_| !verdict.lets_go_on());
+                match why {
+                    None => now.open.remove(object).is_some(),
+                    Some(why) => {
+                        let before = now.open.insert(object.clone(), why.to_owned());
+                        before.as_deref() != Some(why)
                     }
                 }
             }
@@ -106,25 +106,39 @@ impl Observer for Onlooker<'_> {
 }
 
 impl Engine {
-    /// Does the work, and has the status say what it waits for, if that takes longer than [`PATIENCE`].
+    /// Does the work, and has the status say what it waits for, if that takes longer than [`PATIENCE`]. `told` is the object as
+    /// it is stored then.
     pub(super) async fn telling<T>(
         &self,
         settings: &InstanceSettings,
         object: &Value,
         printed: Option<&Value>,
+        told: &mut Option<Value>,
         mut stage: watch::Receiver<Stage>,
         work: impl Future<Output = T>,
     ) -> T {
         let mut work = pin!(work);
         let telling = async {
-            let (mut stored, mut said) = (object.clone(), String::new());
+            let mut said = String::new();
             // Until the takeoff is over and nobody tells any more.
             while stage.wait_for(|now| now.words().is_some()).await.is_ok() {
                 tokio::time::sleep(PATIENCE).await;
                 let words = stage.borrow_and_update().words();
                 match words {
                     Some(words) if words != said => {
-                        self.tell(settings, &mut stored, printed, &words).await;
+                        let stored = told.as_ref().unwrap_or(object);
+                        match self.tell(settings, stored, printed, &words).await {
+                            Ok(Some(answer)) => *told = Some(answer),
+                            Ok(None) => {}
+                            // Somebody else has written: that is for the write at the end.
+                            Err(error) => {
+                                tracing::debug!(
+                                    error = chain(&error),
+                                    "the status does not say what is waited for"
+                                );
+                                break;
+                            }
+                        }
                         said = words;
                     }
                     Some(_) if stage.changed().await.is_err() => break,
@@ -140,15 +154,14 @@ impl Engine {
         }
     }
 
-    /// Writes a status that says this, onto the state that is known. What others have written meanwhile is left to the write at
-    /// the end.
+    /// Writes a status that says this, onto the state that is known. Gives what is stored then, if it was to be written.
     async fn tell(
         &self,
         settings: &InstanceSettings,
-        stored: &mut Value,
+        stored: &Value,
         printed: Option<&Value>,
         words: &str,
-    ) {
+    ) -> Result<Option<Value>, ClusterError> {
         let live = LiveMeta::of(stored);
         let generation = live.generation().unwrap_or(0);
         let now = jiff::Timestamp::now()
@@ -157,10 +170,9 @@ impl Engine {
         let status = stored.get("status").cloned().unwrap_or(Value::Null);
         let ready = Ready::in_progress(words);
         let Some(next) = status::next(&status, printed, &ready, generation, &now) else {
-            return;
+            return Ok(None);
         };
-        let written = self
-            .cluster()
+        self.cluster()
             .replace_status(
                 &settings.mapping,
                 live.namespace(),
@@ -168,22 +180,29 @@ impl Engine {
                 &next,
                 live.resource_version(),
             )
-            .await;
-        match written {
-            Ok(answer) => *stored = answer,
-            Err(error) => {
-                tracing::debug!(
-                    instance = %settings.mapping.reference(live.namespace(), live.name()),
-                    error = chain(&error),
-                    "the status does not say yet what is waited for"
-                );
-            }
-        }
+            .await
+            .map(Some)
     }
+}
+
+/// Whether the status may say what is waited for: not where the run before has failed and that is said, or it would change with
+/// each try; nor where the flight has set the condition itself.
+pub(super) fn may_tell(object: &Value, has_failed: bool, printed: Option<&Value>) -> bool {
+    let conditions = object["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    let Some(ready) = conditions.find(|condition| condition["type"] == "Ready") else {
+        return true;
+    };
+    let observed = ready["observedGeneration"] == object["metadata"]["generation"];
+    let reason = ready["reason"].as_str().unwrap_or_default();
+    let is_ours = ["InProgress", "Ready", "Error", "Terminating"].contains(&reason);
+    !(has_failed && observed) && (is_ours || printed.is_some())
 }
 
 #[cfg(test)]
 mod tests {
+    use atc_release::readiness::Verdict;
+
     use super::*;
     use crate::observer::NoObserver;
 
@@ -220,5 +239,31 @@ mod tests {
         assert_eq!(said, "stage 1 of 3: waiting for Deployment/b: 0 of 1");
         apply(2);
         assert_eq!(words(), None);
+    }
+
+    #[test]
+    fn what_was_said_of_a_failure_stays_and_what_a_flight_says_is_its_own() {
+        let object = |reason: &str, generation: u32| {
+            serde_json::json!({
+                "metadata": { "generation": 2 },
+                "status": { "conditions": [
+                    { "type": "Ready", "reason": reason, "observedGeneration": generation },
+                ] },
+            })
+        };
+        let check = |object: &Value, has_failed: bool, printed: bool, expect: bool| {
+            let status = Value::Null;
+            let found = may_tell(object, has_failed, printed.then_some(&status));
+            assert_eq!(found, expect, "{object} {has_failed} {printed}");
+        };
+        check(&Value::Null, false, false, true);
+        check(&Value::Null, true, false, true);
+        for reason in ["Ready", "Error", "InProgress"] {
+            check(&object(reason, 2), false, false, true);
+            check(&object(reason, 2), true, false, false);
+            check(&object(reason, 1), true, false, true);
+        }
+        check(&object("Waiting", 2), false, false, false);
+        check(&object("Waiting", 2), false, true, true);
     }
 }

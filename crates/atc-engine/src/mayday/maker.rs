@@ -2,7 +2,7 @@
 //! controller makes again whatever somebody else removes.
 
 use atc_api::{ResourceRef, names};
-use atc_release::cluster::ClusterError;
+use atc_release::cluster::{ClusterError, ErrorKind};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -28,6 +28,15 @@ impl Engine {
         };
         match self.lives(&maker).await {
             Ok(lives) => Ok(lives.then_some(maker)),
+            // What passes by itself says nothing.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::Timeout | ErrorKind::TooManyRequests | ErrorKind::Unavailable
+                ) =>
+            {
+                Err(EngineError::cluster(error))
+            }
             // No right, no such kind, a version that nobody converts while no atc runs: no reason to keep a release.
             Err(error) => {
                 tracing::debug!(%maker, %error, "cannot see whether it is there; the release is nobody's");

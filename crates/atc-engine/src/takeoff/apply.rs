@@ -181,8 +181,7 @@ impl Engine {
     /// Waits until the kinds that a stage defines are served, the last stage included: whoever makes an object of such a
     /// kind next, in this takeoff or in another, finds it.
     pub(crate) async fn wait_served(&self, stage: &[Object]) -> Result<(), EngineError> {
-        let limit = Some(self.options().stage_wait).filter(|limit| !limit.is_zero());
-        let limit = limit.unwrap_or(STAGE_WAIT);
+        let limit = self.options().stage_wait.max(STAGE_WAIT);
         for crd in stage
             .iter()
             .filter(|object| object.kind() == "CustomResourceDefinition" && object.is_foundation())

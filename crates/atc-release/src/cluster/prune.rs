@@ -59,7 +59,6 @@ impl Cluster {
         let mut result = Pruned::default();
         let mut stages = stages.iter();
         for stage in stages.by_ref() {
-            let stage = self.located(stage, us).await;
             let lists = self.lists(stage.iter().map(place)).await;
             let fates = stage.iter().map(|item| {
                 let told = lists.look(&place(item), &item.target.name);
@@ -94,21 +93,6 @@ impl Cluster {
         }
         result.remaining.extend(stages.flatten().cloned());
         result
-    }
-
-    /// The items with the namespace of the release where they are recorded without one and their kind has namespaces, as
-    /// records of the existing tool may have them.
-    async fn located(&self, items: &[PruneItem], us: &Owner) -> Vec<PruneItem> {
-        let mut all = items.to_vec();
-        for item in all.iter_mut().filter(|item| !item.is_foundation()) {
-            if item.target.namespace.is_empty()
-                && let Ok(mapping) = self.recorded_mapping(item).await
-                && mapping.namespaced
-            {
-                item.target.namespace.clone_from(&us.namespace);
-            }
-        }
-        all
     }
 
     /// Takes our marks off these objects, see [`Cluster::orphan`]. The results are in the order of the items.

@@ -255,7 +255,7 @@ impl Cluster {
                 return Ok(places.into_iter().map(|place| place.live).collect());
             }
             if Instant::now() >= deadline {
-                let objects = unready(&places);
+                let objects = unready(&places, options.between);
                 let objects = self.explained(objects, &places, options).await;
                 return Err(WaitError::Late {
                     limit: options.limit,
@@ -373,8 +373,8 @@ fn tell(places: &mut [Place<'_>], progress: &mut (dyn FnMut(usize, &Verdict) + S
     }
 }
 
-fn unready(places: &[Place<'_>]) -> Vec<Unready> {
-    let waiting = places.iter().filter(|place| !place.is_ready());
+fn unready(places: &[Place<'_>], between: bool) -> Vec<Unready> {
+    let waiting = places.iter().filter(|place| !place.is_enough(between));
     waiting.map(Place::unready).collect()
 }
 

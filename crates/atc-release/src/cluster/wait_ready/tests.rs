@@ -113,6 +113,6 @@ fn failures_end_it() {
         .map(|u| u.object)
         .collect();
     assert_eq!(names, ["n/batch/v1/job/one"]);
-    assert_eq!(unready(&places).len(), 2);
+    assert_eq!(unready(&places, false).len(), 2);
     assert!(failed(&places[1..]).is_none());
 }
