@@ -11,7 +11,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use tower::{ServiceBuilder, service_fn};
 use tower_http::decompression::DecompressionLayer;
 
-use super::discreet::discreet;
+use super::discreet::{discreet, discreet_layer};
 use super::token::{self, TokenFile};
 use super::{impersonation, plugin, proxy};
 
@@ -73,12 +73,10 @@ pub fn client(mut config: kube::Config) -> Result<kube::Client, kube::Error> {
 
 /// A client whose errors show no credentials.
 fn plain(config: kube::Config) -> Result<kube::Client, kube::Error> {
-    let client = if config.proxy_url.is_some() {
-        kube::Client::try_from(config)
-    } else {
-        direct(config)
-    };
-    let client = client.map_err(discreet)?;
+    if config.proxy_url.is_none() {
+        return direct(config).map_err(discreet);
+    }
+    let client = kube::Client::try_from(config).map_err(discreet)?;
     let (namespace, until) = (client.default_namespace().to_owned(), *client.valid_until());
     let service = service_fn(move |request| {
         let client = client.clone();
@@ -101,6 +99,7 @@ fn direct(config: kube::Config) -> Result<kube::Client, kube::Error> {
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let http: Client<_, Body> = Client::builder(TokioExecutor::new()).build(connector);
     let service = ServiceBuilder::new()
+        .map_err(discreet_layer)
         .layer(config.base_uri_layer())
         .layer(DecompressionLayer::new().gzip(!config.disable_compression))
         .option_layer(config.auth_layer()?)

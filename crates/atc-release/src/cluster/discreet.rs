@@ -4,16 +4,13 @@
 use http::Uri;
 use kube::Error;
 use kube::client::AuthError;
+use tower::BoxError;
 
 /// The same error without what nobody may read.
 pub(super) fn discreet(error: Error) -> Error {
     match error {
         Error::Auth(error) => Error::Auth(of_auth(error)),
-        // What a layer of the client says while a request is on its way.
-        Error::Service(error) => match error.downcast::<AuthError>() {
-            Ok(error) => Error::Auth(of_auth(*error)),
-            Err(error) => Error::Service(error),
-        },
+        Error::Service(error) => Error::Service(discreet_layer(error)),
         Error::ProxyProtocolUnsupported { proxy_url } => Error::ProxyProtocolUnsupported {
             proxy_url: Box::new(without_user(&proxy_url)),
         },
@@ -25,6 +22,14 @@ pub(super) fn discreet(error: Error) -> Error {
             protocol_feature,
         },
         other => other,
+    }
+}
+
+/// The same of what a layer of a client says while a request is on its way.
+pub(super) fn discreet_layer(error: BoxError) -> BoxError {
+    match error.downcast::<AuthError>() {
+        Ok(error) => Box::new(of_auth(*error)),
+        Err(error) => error,
     }
 }
 
