@@ -1,6 +1,6 @@
 //! What an instance no longer wants, what it leaves behind, and what it takes over.
 
-use atc_tests::{AirwayBuilder, condition, eventually};
+use atc_tests::{AirwayBuilder, Atc, condition, eventually};
 use serde_json::{Value, json};
 
 use crate::world::{CRDS, LIMIT, World, configmap, deployment, free_crd, puppet, text};
@@ -404,4 +404,14 @@ async fn a_removal_that_is_held_up_says_by_what_r61() {
     assert!(words.contains("configmap/h"), "{words}");
     world.merge(&child, &hold(Value::Null)).await;
     kind.gone("h").await;
+    // To wait is not to fail.
+    let atc = Atc::shared(&world.cluster).await.unwrap();
+    let (_, numbers) = atc.get("/metrics").await.unwrap();
+    let of = kind.airway.name();
+    let told = |result: &str| {
+        numbers.contains(&format!(
+            r#"atc_evaluations_total{{airway="{of}",result="{result}"}}"#
+        ))
+    };
+    assert!(told("ok") && !told("failed"), "{numbers}");
 }

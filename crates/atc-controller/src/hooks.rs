@@ -268,33 +268,15 @@ pub(crate) async fn begin(control: &Control) -> Result<(), HookError> {
     replace_the_old(control).await
 }
 
-/// Takes away the configuration by which the existing tool's atc was told of every write in the cluster: here nobody answers, and
-/// each write would go on waiting for that. (Its others bear the names of ours.)
+/// Takes away the configuration by which the existing tool's atc was told of every write in the cluster: each write would
+/// go on asking us, who need no telling. (Its others bear the names of ours.)
 async fn replace_the_old(control: &Control) -> Result<(), HookError> {
-    let (cluster, mapping, name) = (control.engine.cluster(), mapping(), OLD);
-    let refused = |source| HookError::Cluster {
-        name: name.to_owned(),
-        source,
-    };
-    for tries in 1.. {
-        let found = cluster.get(&mapping, "", name).await.map_err(refused)?;
-        let Some(found) = found.filter(|found| found["webhooks"][0]["name"] == OLD_WEBHOOK) else {
-            return Ok(());
-        };
-        let live = LiveMeta::of(&found);
-        let (uid, version) = (live.uid(), Some(live.resource_version()));
-        let background = Propagation::Background;
-        match cluster
-            .delete(&mapping, "", name, uid, version, background)
-            .await
-        {
-            Err(error) if error.kind() == ErrorKind::Stale && tries < TRIES => {}
-            Err(error) => return Err(refused(error)),
-            Ok(_) => {
-                tracing::info!(name, "removed a webhook configuration of the existing tool");
-                return Ok(());
-            }
-        }
+    let is_it = |live: &Value| live["webhooks"][0]["name"] == OLD_WEBHOOK;
+    if take(control, OLD, is_it).await? {
+        tracing::info!(
+            name = OLD,
+            "removed a webhook configuration of the existing tool"
+        );
     }
     Ok(())
 }
@@ -421,33 +403,37 @@ pub(crate) async fn farewell(control: &Control) {
 /// Takes a configuration away, if this process wrote it last.
 pub(crate) async fn leave(control: &Control, name: &str) -> Result<(), HookError> {
     let us = control.hooks.stamp();
-    take(control, name, |live| us.is_on(live)).await
+    let ours = |live: &Value| us.is_on(&LiveMeta::of(live));
+    take(control, name, ours).await.map(drop)
 }
 
 /// Takes a configuration away that nobody needs, unless a later process wrote it.
 pub(crate) async fn clear(control: &Control, name: &str) -> Result<(), HookError> {
     let us = control.hooks.stamp();
-    take(control, name, |live| {
-        us.is_on(live) || Stamp::of(live).is_none_or(|stamp| stamp < us)
-    })
-    .await
+    let not_later = |live: &Value| {
+        let live = LiveMeta::of(live);
+        us.is_on(&live) || Stamp::of(&live).is_none_or(|stamp| stamp < us)
+    };
+    take(control, name, not_later).await.map(drop)
 }
 
+/// Deletes a configuration that is there and may go. Gives whether it did.
 async fn take(
     control: &Control,
     name: &str,
-    may: impl Fn(&LiveMeta) -> bool,
-) -> Result<(), HookError> {
+    may_go: impl Fn(&Value) -> bool,
+) -> Result<bool, HookError> {
     let (cluster, mapping) = (control.engine.cluster(), mapping());
     let refused = |source| HookError::Cluster {
         name: name.to_owned(),
         source,
     };
     for tries in 1.. {
-        let live = cluster.metadata(&mapping, "", name).await;
-        let Some(live) = live.map_err(refused)?.filter(&may) else {
-            return Ok(());
+        let live = cluster.get(&mapping, "", name).await.map_err(refused)?;
+        let Some(live) = live.filter(&may_go) else {
+            return Ok(false);
         };
+        let live = LiveMeta::of(&live);
         let (uid, version) = (live.uid(), Some(live.resource_version()));
         let background = Propagation::Background;
         match cluster
@@ -455,10 +441,10 @@ async fn take(
             .await
         {
             Err(error) if error.kind() == ErrorKind::Stale && tries < TRIES => {}
-            other => return other.map(drop).map_err(refused),
+            other => return other.map(|_| true).map_err(refused),
         }
     }
-    Ok(())
+    Ok(false)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The children of a release: how each stands, read from the cluster, and what that verdict rests on.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use atc_api::ResourceRef;
 use atc_api::flight::InventoryEntry;
@@ -286,40 +285,6 @@ impl Engine {
     /// # Errors
     /// As soon as one has failed for good, and when the time is up.
     pub async fn wait_ready(
-        &self,
-        objects: &[Object],
-        children: &mut [Child],
-        namespace: &str,
-        limit: Duration,
-        observer: &dyn Observer,
-    ) -> Result<(), WaitError> {
-        let options = WaitOptions {
-            limit,
-            ..WaitOptions::default()
-        };
-        self.wait_for(objects, children, namespace, options, observer)
-            .await
-    }
-
-    /// The same for a stage that another one follows: as soon as that may be made.
-    pub(crate) async fn wait_to_go_on(
-        &self,
-        objects: &[Object],
-        children: &mut [Child],
-        namespace: &str,
-        limit: Duration,
-        observer: &dyn Observer,
-    ) -> Result<(), WaitError> {
-        let options = WaitOptions {
-            limit,
-            between: true,
-            ..WaitOptions::default()
-        };
-        self.wait_for(objects, children, namespace, options, observer)
-            .await
-    }
-
-    async fn wait_for(
         &self,
         objects: &[Object],
         children: &mut [Child],

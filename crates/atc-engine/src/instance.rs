@@ -93,7 +93,7 @@ pub struct InstanceReport {
     pub disposition: Disposition,
     /// What was written, pruned, let go of.
     pub takeoff: Report,
-    /// Why it failed, if it did.
+    /// Why it failed, if it did. What goes, and is waited for, is no failure.
     pub failure: Option<String>,
     /// The instance is gone: its finalizer was removed.
     pub gone: bool,
@@ -539,13 +539,12 @@ impl InstanceReport {
 
     fn failed(error: &EngineError) -> Self {
         let words = error.chain();
-        let ready = match error {
-            EngineError::Going(_) => Ready::in_progress(words.clone()),
-            _ => Ready::error(words.clone()),
-        };
-        Self {
-            failure: Some(words),
-            ..Self::of(ready, error.disposition())
+        match error {
+            EngineError::Going(_) => Self::of(Ready::in_progress(words), error.disposition()),
+            _ => Self {
+                failure: Some(words.clone()),
+                ..Self::of(Ready::error(words), error.disposition())
+            },
         }
     }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use atc_api::names;
 use atc_api::settings::DEFAULT_HISTORY_CAP;
-use atc_release::cluster::{ErrorKind, LiveMeta, Mapping};
+use atc_release::cluster::{ErrorKind, LiveMeta, Mapping, WaitOptions};
 use atc_release::decorate::Decoration;
 use atc_release::drift::DiffOptions;
 use atc_release::history::Revision;
@@ -193,8 +193,9 @@ impl Release {
             .map(|object| self.engine.child(object, None, &[], &memory, &sight));
         let mut children = futures::future::try_join_all(looks).await?;
         let count = active.stages.len();
+        let options = WaitOptions::within(limit);
         self.engine
-            .wait_ready(&objects, &mut children, namespace, limit, &NoObserver)
+            .wait_ready(&objects, &mut children, namespace, options, &NoObserver)
             .await
             .map_err(|source| EngineError::Stage {
                 stage: count,

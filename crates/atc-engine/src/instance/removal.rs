@@ -38,8 +38,9 @@ impl Engine {
             Err(error) => {
                 observer.fail(Dependencies::default());
                 let words = format!("can't remove its resources: {}", error.chain());
+                let waits = matches!(error, EngineError::Going(_));
                 return Ok(InstanceReport {
-                    failure: Some(words.clone()),
+                    failure: (!waits).then(|| words.clone()),
                     ..InstanceReport::of(Ready::terminating(words), Disposition::Retry)
                 });
             }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use atc_api::ResourceRef;
-use atc_release::cluster::{ApplyOptions, Expect};
+use atc_release::cluster::{ApplyOptions, Expect, WaitOptions};
 use atc_release::history::{NEVER_ACTIVE, Revision};
 use atc_release::object::{Object, Stages};
 use atc_watch::{Fingerprint, Target};
@@ -149,7 +149,11 @@ impl Engine {
             let limit = self.options().stage_wait;
             if at + 1 < count && !limit.is_zero() {
                 let children = report.children.get_mut(first..).unwrap_or_default();
-                self.wait_to_go_on(stage, children, &request.namespace, limit, work.observer)
+                let options = WaitOptions {
+                    between: true,
+                    ..WaitOptions::within(limit)
+                };
+                self.wait_ready(stage, children, &request.namespace, options, work.observer)
                     .await
                     .map_err(|source| EngineError::Stage {
                         stage: at + 1,

@@ -263,4 +263,6 @@ impl std::fmt::Debug for Cluster {
 }
 
 #[cfg(test)]
+mod answering;
+#[cfg(test)]
 mod tests;

@@ -35,6 +35,17 @@ pub struct WaitOptions {
     pub explain: bool,
 }
 
+impl WaitOptions {
+    /// To wait for so long, else as by default.
+    #[must_use]
+    pub fn within(limit: Duration) -> Self {
+        Self {
+            limit,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for WaitOptions {
     fn default() -> Self {
         Self {

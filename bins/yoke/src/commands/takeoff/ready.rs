@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use atc_engine::children::Child;
-use atc_engine::release::cluster::WaitError;
+use atc_engine::release::cluster::{WaitError, WaitOptions};
 use atc_engine::release::object::Stages;
 use atc_engine::{Engine, Observer};
 
@@ -28,8 +28,9 @@ pub(in crate::commands) async fn wait(
     let first = children.len().saturating_sub(last.len());
     let children = children.get_mut(first..).unwrap_or_default();
     let started = Instant::now();
+    let options = WaitOptions::within(limit);
     let waited = engine
-        .wait_ready(last, children, namespace, limit, observer)
+        .wait_ready(last, children, namespace, options, observer)
         .await;
     tracing::debug!(elapsed_ms = started.elapsed().as_millis(), "waited");
     match waited {

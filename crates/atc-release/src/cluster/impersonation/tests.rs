@@ -2,37 +2,25 @@ use std::sync::{Arc, Mutex};
 
 use atc_api::Account;
 use kube::config::AuthInfo;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
 
+use super::super::answering::answering;
 use super::super::{Cluster, ClusterOptions, Mapping};
 
 /// A server that knows no object, and the lines of the last request that say whom it is made as.
 async fn serve() -> (String, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
     let said = Arc::new(Mutex::new(Vec::new()));
     let log = said.clone();
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                head.push(stream.read_u8().await.unwrap());
-            }
-            let head = String::from_utf8(head).unwrap().to_lowercase();
-            let lines = head.lines().filter(|line| line.starts_with("impersonate-"));
-            let mut lines: Vec<String> = lines.map(str::to_owned).collect();
-            lines.sort_unstable();
-            *log.lock().unwrap() = lines;
-            let status = r#"{"kind":"Status","code":404,"reason":"NotFound","details":{"name":"a","kind":"configmaps"}}"#;
-            let size = status.len();
-            let answer = format!(
-                "HTTP/1.1 404 x\r\ncontent-length: {size}\r\nconnection: close\r\n\r\n{status}"
-            );
-            stream.write_all(answer.as_bytes()).await.unwrap();
-        }
-    });
-    (url, said)
+    let answer = move |head: &str| {
+        let lines = head.lines().filter(|line| line.starts_with("impersonate-"));
+        let mut lines: Vec<String> = lines.map(str::to_owned).collect();
+        lines.sort_unstable();
+        *log.lock().unwrap() = lines;
+        (
+            404,
+            r#"{"kind":"Status","code":404,"reason":"NotFound","details":{"name":"a","kind":"configmaps"}}"#,
+        )
+    };
+    (answering(answer).await, said)
 }
 
 #[tokio::test]

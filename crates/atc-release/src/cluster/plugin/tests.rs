@@ -1,36 +1,20 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
 
+use super::super::answering::answering;
 use super::*;
 
 /// A server that takes one token at a time: its URL, and that token.
 async fn serve() -> (String, Arc<Mutex<String>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
     let takes = Arc::new(Mutex::new(String::new()));
     let wanted = takes.clone();
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                head.push(stream.read_u8().await.unwrap());
-            }
-            let head = String::from_utf8(head).unwrap().to_lowercase();
-            let line = format!("authorization: bearer {}", wanted.lock().unwrap());
-            let status = if head.lines().any(|one| one == line) {
-                200
-            } else {
-                401
-            };
-            let answer =
-                format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-            stream.write_all(answer.as_bytes()).await.unwrap();
-        }
-    });
-    (url, takes)
+    let answer = move |head: &str| {
+        let line = format!("authorization: bearer {}", wanted.lock().unwrap());
+        let taken = head.lines().any(|one| one == line);
+        (if taken { 200 } else { 401 }, "")
+    };
+    (answering(answer).await, takes)
 }
 
 async fn ask(client: &kube::Client) -> u16 {
