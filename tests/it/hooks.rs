@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     solo::{Solo, plane},
-    world::{AIRWAYS, CRDS, HOOKS, LIMIT, World, puppet, text},
+    world::{AIRWAYS, CRDS, HOOKS, LIMIT, World, configmap, puppet, text},
 };
 
 /// Those that stand as long as an atc runs.
@@ -48,6 +48,35 @@ pub(crate) async fn is_reviewed(world: &World) -> Result<Option<()>> {
         .await
         .ok();
     Err(anyhow!("{error}"))
+}
+
+/// Who runs an atc by hand runs it as himself: what he writes is reviewed all the same, what it writes is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_shares_the_user_of_the_atc_is_reviewed() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let ours = plane().kubeconfig();
+    let _atc = solo.atc(&[("KUBE", ours.to_str().unwrap())]).await;
+    is_reviewed(world).await.unwrap();
+    let kind = AirwayBuilder::new("Shared", &puppet()).set("mode", "static");
+    let kind = world.kind(kind).await;
+    let child = |value: &str| json!({ "objects": [configmap("shared", json!({ "a": value }))] });
+    kind.make("s", child("1")).await;
+    let error = kind.try_edit("s", json!({ "fail": "no" })).await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("denied the request"), "{error}");
+    let path = world.core("configmaps", "shared");
+    let error = world
+        .cluster
+        .api
+        .merge(&path, &json!({ "data": { "a": "3" } }))
+        .await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("mode static"), "{error}");
+    kind.edit("s", child("2")).await;
+    world.has("shared", json!({ "a": "2" })).await;
+    world.delete(&kind.path("s")).await;
+    kind.gone("s").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -99,7 +99,8 @@ impl WebhookService {
     }
 
     /// CEL that is false for our own writes. The name is our own by the API server's word, so another service account
-    /// name is no trouble.
+    /// name is no trouble. Whoever shares it with us, as somebody who runs an atc by hand does, is told from us by the field
+    /// manager, which all that we write names; a deletion names none.
     fn not_ourselves(&self) -> Value {
         let name = self
             .username
@@ -108,7 +109,15 @@ impl WebhookService {
             .unwrap_or_default()
             .replace('\\', "\\\\")
             .replace('\'', "\\'");
-        json!([{"name": "not-the-atc", "expression": format!("request.userInfo.username != '{name}'")}])
+        let (children, status) = (names::MANAGER_YOKE, names::MANAGER_ATC);
+        json!([{
+            "name": "not-the-atc",
+            "expression": format!(
+                "request.userInfo.username != '{name}' || (request.operation != 'DELETE' && \
+                 !(has(request.options) && has(request.options.fieldManager) && \
+                 request.options.fieldManager in ['{children}', '{status}']))"
+            ),
+        }])
     }
 
     /// All fields, those with defaults too: what differs from it was written by somebody else.

@@ -527,6 +527,8 @@ impl ControlPlane {
             Component::Kwok => vec![
                 format!("--kubeconfig={kubeconfig}"),
                 "--manage-all-nodes=true".into(),
+                // Its stages write no heartbeats: without a lease the node is lost after 50 s, and its pods not ready.
+                "--node-lease-duration-seconds=40".into(),
                 format!("--config={}", self.programs.stages()?.display()),
                 format!("--server-address=127.0.0.1:{}", ports.kwok),
             ],
