@@ -252,3 +252,25 @@ async fn who_may_update_secrets_need_not_patch_them() {
     assert_eq!(cli.active().await, (1, 2));
     run(&["mayday", "r"], &Value::Null).await.unwrap();
 }
+
+/// As in the existing tool, a takeoff that changes nothing takes nothing of the history, whatever the cap.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unchanged_release_keeps_its_history() {
+    let cli = Cli::new().await;
+    for number in 0..4 {
+        let more = json!([configmap("a", json!({ "k": number.to_string() }))]);
+        cli.ok(&["takeoff", "-history-cap", "0", "r"], &more).await;
+    }
+    let before = cli.world.revision_names().await;
+    assert_eq!(before.len(), 4);
+    let same = json!([configmap("a", json!({ "k": "3" }))]);
+    cli.ok(&["takeoff", "-history-cap", "2", "r"], &same).await;
+    assert_eq!(cli.world.revision_names().await, before);
+    // Nor one that only puts right what was disturbed.
+    cli.world.delete(&cli.world.core("configmaps", "a")).await;
+    cli.ok(&["takeoff", "-history-cap", "2", "r"], &same).await;
+    assert_eq!(cli.world.revision_names().await, before);
+    let other = json!([configmap("a", json!({ "k": "4" }))]);
+    cli.ok(&["takeoff", "-history-cap", "2", "r"], &other).await;
+    assert_eq!(cli.world.revision_names().await.len(), 2);
+}

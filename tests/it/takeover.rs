@@ -1,10 +1,10 @@
-//! What a Flight without an account may not take by printing it.
+//! What nobody may take by printing it, and what a Flight without an account may not.
 
 use serde_json::json;
 
 use crate::accounts::{Accounts, acting, create, refused};
 use crate::flights::{Flights, flight};
-use crate::world::{World, configmap};
+use crate::world::{CRDS, HOOKS, World, configmap};
 
 /// By printing it: the API server asks about the atc, which may act as anybody.
 #[tokio::test(flavor = "multi_thread")]
@@ -41,5 +41,28 @@ async fn a_flight_without_an_account_takes_no_flight_that_has_one() {
     assert!(world.configmap("two").await.is_none());
     for name in ["outer", "ops"] {
         flights.delete(name).await;
+    }
+}
+
+/// The instances of the Airway would be gone with it, or be stored without their fields.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_airway_made_is_taken_by_no_instance() {
+    let world = World::new().await;
+    let kind = world.basic().await;
+    let name = kind.airway.name();
+    for path in [CRDS, HOOKS] {
+        let path = format!("{path}/{name}");
+        let before = world.get(&path).await.unwrap().unwrap();
+        let printed = json!({
+            "apiVersion": before["apiVersion"], "kind": before["kind"], "metadata": { "name": name },
+            "spec": before["spec"], "webhooks": before["webhooks"],
+        });
+        let spec = json!({ "objects": [configmap("beside", json!({})), printed] });
+        let error = kind.create("taker", &spec).await.unwrap_err().to_string();
+        let words = format!("was made by Airway \\\"{name}\\\"");
+        let plain = words.replace('\\', "");
+        assert!(error.contains(&words) || error.contains(&plain), "{error}");
+        assert_eq!(world.get(&path).await.unwrap().unwrap(), before);
+        assert!(world.configmap("beside").await.is_none());
     }
 }

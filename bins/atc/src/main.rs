@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(
-                error = format!("{error:#}"),
+                error = atc_controller::chain(&*error),
                 "the Air Traffic Controller ends"
             );
             ExitCode::FAILURE
@@ -129,9 +129,7 @@ async fn client(args: &Args) -> anyhow::Result<kube::Client> {
     let config = match &args.kube {
         Some(path) if !path.as_os_str().is_empty() => {
             let shown = path.display();
-            let kubeconfig = kube::config::Kubeconfig::read_from(path)
-                .with_context(|| format!("can't read kubeconfig \"{shown}\""))?;
-            atc_controller::config(kubeconfig, None)
+            atc_controller::config(atc_controller::kubeconfig(path)?, None)
                 .await
                 .with_context(|| format!("kubeconfig \"{shown}\" is not usable"))?
         }

@@ -173,7 +173,7 @@ pub(crate) struct Takeoff {
     /// Delete Namespaces that are no longer in the output, and all that is in them
     #[arg(long)]
     pub(crate) remove_namespaces: bool,
-    /// Revisions to keep; 0 or less keeps all
+    /// Revisions to keep; 0 or less keeps all. Older ones are dropped when a new one is made
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub(crate) history_cap: i64,
 

@@ -1,8 +1,7 @@
 //! From flags and environment to a cluster and the namespace to work in.
 
 use std::ffi::{OsStr, OsString};
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use atc_engine::release::cluster::{self, Cluster, ClusterOptions};
@@ -94,7 +93,7 @@ pub(crate) async fn connect(
 /// else of the home folder. `None` where there is none, or an empty one.
 fn read(global: &Global) -> anyhow::Result<Option<Kubeconfig>> {
     if let Some(path) = given(global.kubeconfig.as_ref()) {
-        return Ok(Some(one(path)?));
+        return Ok(Some(cluster::kubeconfig(path)?));
     }
     let mut merged: Option<Kubeconfig> = None;
     for path in paths(
@@ -104,7 +103,7 @@ fn read(global: &Global) -> anyhow::Result<Option<Kubeconfig>> {
         if matches!(path.try_exists(), Ok(false)) {
             continue;
         }
-        let next = one(&path)?;
+        let next = cluster::kubeconfig(&path)?;
         merged = Some(match merged {
             Some(before) => before
                 .merge(next)
@@ -134,19 +133,6 @@ fn unusable(error: KubeconfigError) -> anyhow::Error {
             .context("the proxy of the kubeconfig, or of the environment, cannot be used"),
         error => anyhow::Error::new(error).context("the kubeconfig cannot be used"),
     }
-}
-
-fn one(path: &Path) -> anyhow::Result<Kubeconfig> {
-    Kubeconfig::read_from(path).map_err(|error| match error {
-        // Its own words would name the path again.
-        KubeconfigError::ReadConfig(source, path) if source.kind() == ErrorKind::NotFound => {
-            anyhow::anyhow!("the kubeconfig \"{}\" does not exist", path.display())
-        }
-        error => anyhow::Error::new(error).context(format!(
-            "the kubeconfig \"{}\" cannot be read",
-            path.display()
-        )),
-    })
 }
 
 /// The files that may make up the kubeconfig.

@@ -34,7 +34,8 @@ use atc_engine::{objects, queue};
 
 pub use app::{AppError, Settings, run};
 pub use atc_engine::artifact::{AllowList, ModulePolicy, PolicyOptions};
-pub use atc_engine::release::cluster::{client, config};
+pub use atc_engine::error::chain;
+pub use atc_engine::release::cluster::{client, config, kubeconfig};
 pub use certificates::CertificateError;
 pub use tokio_util::sync::CancellationToken as StopToken;
 pub use webhook::TlsFiles;

@@ -312,17 +312,68 @@ impl EngineError {
     }
 }
 
-/// An error and its causes, joined by `: `, in one line. A cause that its parent has repeated already is left out.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let words = cause.to_string();
-        if !text.ends_with(&words) {
-            text.push_str(": ");
-            text.push_str(&words);
+/// An error and its causes, joined by `: `, in one line. What a cause says is not said again by its parent.
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut parts = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        // Kube would add the whole answer as Rust prints it.
+        if let Some(kube::Error::Api(status)) = error.downcast_ref() {
+            parts.push(status.message.clone());
+            break;
         }
-        source = cause.source();
+        next = error.source();
+        let text = error.to_string();
+        let cause = next.map(ToString::to_string).unwrap_or_default();
+        let own = text.strip_suffix(&cause).unwrap_or(&text);
+        let own = own.trim_end().trim_end_matches(':').trim_end();
+        if !own.is_empty() {
+            parts.push(own.to_owned());
+        }
     }
-    text
+    parts.join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    enum Sample {
+        #[error("cannot ask")]
+        Plain(#[source] Box<Sample>),
+        #[error("cannot ask: {0}")]
+        Repeats(#[source] Box<Sample>),
+        #[error(transparent)]
+        Thin(Box<Sample>),
+        #[error("no")]
+        Last,
+        #[error("it answered: {0}")]
+        Kube(#[source] kube::Error),
+    }
+
+    #[test]
+    fn each_cause_is_said_once() {
+        use Sample::{Kube, Last, Plain, Repeats, Thin};
+        let answer = || kube::Error::Api(Status::failure("not you", "Forbidden").boxed());
+        for (error, expect) in [
+            (Last, "no"),
+            (Plain(Last.into()), "cannot ask: no"),
+            (Repeats(Last.into()), "cannot ask: no"),
+            (Thin(Plain(Last.into()).into()), "cannot ask: no"),
+            (
+                Repeats(Repeats(Last.into()).into()),
+                "cannot ask: cannot ask: no",
+            ),
+            (Kube(answer()), "it answered: not you"),
+            (
+                Plain(Kube(answer()).into()),
+                "cannot ask: it answered: not you",
+            ),
+        ] {
+            assert_eq!(chain(&error), expect, "{error:?}");
+        }
+    }
 }

@@ -212,10 +212,13 @@ impl Engine {
         };
         self.apply(request, stages, &work, memory, &mut report)
             .await?;
-        self.settle(request, stages, draft, memory).await?;
+        let is_new = self.settle(request, stages, draft, memory).await?;
         self.prune(request, stages, hold, memory, observer, &mut report)
             .await?;
-        self.cap(request, memory).await?;
+        // As in the existing tool: what changes nothing takes nothing of the history.
+        if is_new {
+            self.cap(request, memory).await?;
+        }
         memory
             .applied
             .retain(&stages.objects().map(Object::reference).collect());

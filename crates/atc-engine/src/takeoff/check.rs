@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use atc_api::{ResourceRef, names};
+use atc_api::{GroupKind, ResourceRef, names};
 use atc_release::cluster::{
     Applied, ApplyOptions, ClusterError, ErrorKind, Expect, LiveMeta, Preview,
 };
@@ -22,8 +22,8 @@ use crate::memory::Memory;
 const MAX_LOOKS: u32 = 5;
 
 impl Engine {
-    /// Refuses what belongs to others, where that is not taken by force; gives what the applies must find unchanged. Of a
-    /// release that takes by force only what is `due` is looked at.
+    /// Refuses what belongs to others, where that is not taken by force, and what Airways made; gives what the applies must
+    /// find unchanged. Of a release that takes by force only what is `due` is looked at.
     pub(crate) async fn check_ownership(
         &self,
         request: &TakeoffRequest,
@@ -33,9 +33,9 @@ impl Engine {
         let us = request.decoration.identity();
         let is_looked_at = |object: &&Object| {
             !request.force_ownership
-                || (request.decoration.confined
-                    && is_custom(object)
-                    && due.contains(&object.reference()))
+                || (due.contains(&object.reference())
+                    && (may_be_an_airways(object)
+                        || (request.decoration.confined && is_custom(object))))
         };
         let objects: Vec<&Object> = stages.objects().filter(is_looked_at).collect();
         if objects.is_empty() {
@@ -45,8 +45,16 @@ impl Engine {
         let mut expectations = HashMap::new();
         let mut failures = Vec::new();
         for (object, live) in objects.into_iter().zip(found) {
+            if let Ok(Some(live)) = &live
+                && let Some(words) = made_by_airway(object, live, &us)
+            {
+                failures.push(words);
+                continue;
+            }
             if is_forced(request, object) {
-                failures.extend(overridden(object, live, &us));
+                if request.decoration.confined {
+                    failures.extend(overridden(object, live, &us));
+                }
                 continue;
             }
             match expected(object, live, &us) {
@@ -133,10 +141,57 @@ fn is_forced(request: &TakeoffRequest, object: &Object) -> bool {
     request.force_ownership && !(request.decoration.confined && object.is_flight())
 }
 
+/// Groups of Kubernetes' own kinds; the others of its own have no dot.
+const KUBERNETES: [&str; 18] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+    "storagemigration.k8s.io",
+];
+
 /// Whether it may be an instance of an Airway: its kind is none of Kubernetes' own.
 fn is_custom(object: &Object) -> bool {
     let group = object.group();
-    group.contains('.') && !group.ends_with(".k8s.io")
+    group.contains('.') && !KUBERNETES.contains(&group)
+}
+
+/// Whether it is of a kind that Airways make: their CRD, and the configuration by which instances are reviewed.
+fn may_be_an_airways(object: &Object) -> bool {
+    matches!(
+        (object.group(), object.kind()),
+        ("apiextensions.k8s.io", "CustomResourceDefinition")
+            | (
+                "admissionregistration.k8s.io",
+                "ValidatingWebhookConfiguration"
+            )
+    )
+}
+
+/// Why an object is taken by nobody, by force or not: an Airway made it and would take it back, and its instances hang from it.
+fn made_by_airway(object: &Object, live: &LiveMeta, us: &Owner) -> Option<String> {
+    let airway = live.owner_references().iter().find(|owner| {
+        let text = |key: &str| owner[key].as_str().unwrap_or_default();
+        GroupKind::of(text("apiVersion"), text("kind")) == GroupKind::new(names::GROUP, "Airway")
+    })?;
+    Some(format!(
+        "\"{}\" was made by Airway \"{}\", so \"{us}\" does not take it: what it is to be stands in the Airway",
+        object.canonical(),
+        airway["name"].as_str().unwrap_or_default()
+    ))
 }
 
 /// Why who is confined may not write an object that he takes by force: he would take an override off it that he did not make,

@@ -216,32 +216,32 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes the record of what was applied the active one.
+    /// Makes the record of what was applied the active one. Gives whether it was not yet.
     pub(super) async fn settle(
         &self,
         request: &TakeoffRequest,
         stages: &Stages,
         draft: Option<Revision>,
         memory: &mut Memory,
-    ) -> Result<(), EngineError> {
+    ) -> Result<bool, EngineError> {
         if let Some(mut revision) = draft
             && revision.head.uid.is_none()
         {
             revision.head.active_at = moment(memory.history());
-            return self.create(revision, memory).await;
+            return self.create(revision, memory).await.map(|()| true);
         }
         if history::active(memory.history()).is_some_and(|active| active.stages.same_as(stages)) {
-            return Ok(());
+            return Ok(false);
         }
         let unfinished = memory
             .history()
             .iter()
             .find(|r| r.head.active_at == NEVER_ACTIVE && r.stages.same_as(stages))
             .map(|revision| revision.head.clone());
-        match unfinished {
-            Some(head) => self.activate(&request.release, &head, memory).await,
-            None => Ok(()),
+        if let Some(head) = unfinished {
+            self.activate(&request.release, &head, memory).await?;
         }
+        Ok(true)
     }
 
     /// Makes a recorded revision the active one.

@@ -28,9 +28,7 @@ impl Engine {
             .full_revisions(release, namespace)
             .await
             .map_err(failed)?;
-        let cap = request.history_cap.and_then(|cap| i64::try_from(cap).ok());
         if !history::active(&revisions).is_some_and(|active| active.stages.same_as(stages))
-            || !history::beyond_cap(&revisions, cap.unwrap_or_default()).is_empty()
             || revisions.iter().any(|revision| revision.head.old_form)
             || history::check_pin(&request.source_url, &request.source_checksum, &revisions)
                 .is_err()

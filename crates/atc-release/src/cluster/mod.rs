@@ -16,6 +16,7 @@
 //! - [`compare`]: recorded objects against live ones, and back to the record.
 //! - [`judge`], `explain`: read a live object and say whether it is ready; why not, by its Pods and events.
 //! - [`wait`], [`wait_ready`]: until gone, until a CRD is served, until ready.
+//! - [`kubeconfig`](mod@kubeconfig): read from a file, whose content no error shows.
 //! - `token`, `plugin`: a token in a file that is replaced meanwhile; credentials of a plugin that are refused.
 //! - `impersonation`: whom calls are made as that do not say so themselves.
 //! - [`error`], [`refusal`]: what went wrong, in words, without the content of Secrets.
@@ -42,6 +43,7 @@ mod impersonation;
 pub mod intent;
 mod inventory;
 pub mod judge;
+pub mod kubeconfig;
 pub mod lock;
 pub mod mapping;
 mod plugin;
@@ -69,6 +71,7 @@ pub use discovery::ScopeSnapshot;
 pub use error::{ClusterError, ClusterErrors, ErrorKind, all};
 pub use find::{Found, Unreadable};
 pub use judge::{Judged, Listing, NoRules, Rules};
+pub use kubeconfig::{KubeconfigFileError, kubeconfig};
 pub use lock::{Holder, LOCK_LIFE, LOCK_RENEWAL, Lock, LockError};
 pub use mapping::Mapping;
 pub use preview::Preview;
