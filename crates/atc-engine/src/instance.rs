@@ -12,7 +12,7 @@ use atc_api::names;
 use atc_flight::StderrSink;
 use atc_release::cluster::{LiveMeta, MetadataEdit};
 use atc_release::decorate::Decoration;
-use atc_watch::{Dependencies, Dependency};
+use atc_watch::Dependencies;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::Value;
 
@@ -31,6 +31,7 @@ mod account;
 mod cycle;
 mod dependencies;
 mod identity;
+mod memory;
 mod removal;
 mod settings;
 mod waiting;
@@ -41,6 +42,7 @@ use dependencies::{dependencies, has_newer_input, inputs};
 pub(crate) use identity::release_of;
 use identity::{Identity, input};
 pub use identity::{home_of, release_name};
+pub use memory::InstanceMemory;
 pub use settings::{Authority, InstanceSettings, Subject};
 use waiting::{Onlooker, may_tell};
 
@@ -65,27 +67,6 @@ pub trait Protection: Send + Sync {
 /// How soon it is looked again whether children are protected.
 const PROTECTION_PAUSE: Duration = Duration::from_secs(1);
 
-/// What is remembered of an instance between evaluations.
-#[derive(Debug, Default)]
-pub struct InstanceMemory {
-    /// Of its release.
-    pub release: Memory,
-    /// Its children as last judged.
-    pub children: Vec<Child>,
-    /// What it read in its last good run.
-    reads: Vec<Read>,
-    /// The account that its release acts as, as it was seen last.
-    account: Option<Dependency>,
-    /// The status that the flight printed last.
-    printed: Option<Value>,
-    /// The instance as it was stored when its status said last what is waited for.
-    told: Option<Value>,
-    /// What the last evaluation came to, if it failed.
-    failure: Option<Ready>,
-    /// The last status that was sent and what the server made of it, where the two differ (a schema that prunes).
-    pruned_status: Option<(Value, Value)>,
-}
-
 /// How it went.
 #[derive(Debug)]
 pub struct InstanceReport {
@@ -103,6 +84,25 @@ pub struct InstanceReport {
     pub stored: Option<Value>,
     /// Our part of its status, if that is as it should be now.
     pub ours: Option<Ours>,
+}
+
+/// An evaluation that failed.
+struct Failed {
+    error: EngineError,
+    /// What its flight had looked up by then: a change of that wakes the instance.
+    reads: Vec<Read>,
+    /// The status that its flight printed for its parent all the same.
+    printed: Option<Value>,
+}
+
+impl From<EngineError> for Failed {
+    fn from(error: EngineError) -> Self {
+        Self {
+            reads: error.reads().to_vec(),
+            error,
+            printed: None,
+        }
+    }
 }
 
 /// What a release of an instance is made from.
@@ -132,7 +132,9 @@ impl Engine {
             Ok(report) => report,
             Err(error) => {
                 observer.fail(Dependencies::default());
-                InstanceReport::failed(&error)
+                let report = InstanceReport::failed(&error);
+                memory.fail(&report.ready, None);
+                report
             }
         };
         if let Some(told) = memory.told.take() {
@@ -174,19 +176,20 @@ impl Engine {
         let flight = match request.flight {
             Ok(flight) => flight,
             Err(why) => {
-                memory.failure = Some(Ready::error(why));
-                return Ok(InstanceReport::of(Ready::error(why), Disposition::Wait));
+                let ready = Ready::error(why);
+                memory.fail(&ready, None);
+                return Ok(InstanceReport::of(ready, Disposition::Wait));
             }
         };
         observer.begin();
         match self.fly(request, flight, object, memory, observer).await {
             Ok(report) => Ok(report),
-            Err((error, reads)) => {
-                let mut inputs = inputs(request.settings, &reads, &memory.children);
+            Err(failed) => {
+                let mut inputs = inputs(request.settings, &failed.reads, &memory.children);
                 inputs.extend(memory.account.clone());
                 observer.fail(inputs.into());
-                let report = InstanceReport::failed(&error);
-                memory.failure = Some(report.ready.clone());
+                let report = InstanceReport::failed(&failed.error);
+                memory.fail(&report.ready, failed.printed);
                 Ok(report)
             }
         }
@@ -213,7 +216,7 @@ impl Engine {
         }
     }
 
-    /// Flight → takeoff → children. The error comes with what was read, so that a change of it wakes the instance.
+    /// Flight → takeoff → children.
     async fn fly(
         &self,
         request: &InstanceRequest<'_>,
@@ -221,32 +224,33 @@ impl Engine {
         object: &Value,
         memory: &mut InstanceMemory,
         observer: &dyn InstanceObserver,
-    ) -> Result<InstanceReport, (EngineError, Vec<Read>)> {
+    ) -> Result<InstanceReport, Failed> {
         let settings = request.settings;
-        let unread = |error| (error, Vec::new());
-        let identity = Identity::of(object, settings).map_err(unread)?;
-        memory.account = self.see_account(settings, observer).await.map_err(unread)?;
-        confirmed(settings, memory.account.as_ref()).map_err(unread)?;
+        let identity = Identity::of(object, settings)?;
+        memory.account = self.see_account(settings, observer).await?;
+        confirmed(settings, memory.account.as_ref())?;
         let evaluated = self
             .run_instance(settings, flight, object, eyes(settings, observer))
-            .await
-            .map_err(|error| {
-                let reads = error.reads().to_vec();
-                (error, reads)
-            })?;
-        if let Some(failure) = evaluated.failure() {
+            .await?;
+        if let Some(error) = evaluated.failure() {
             // What it says of its parent counts all the same.
-            if !settings.subject.is_flight()
-                && let Some(printed) = prepare::parent_status_of_failure(
-                    &evaluated.outcome.stdout,
-                    &identity.reference,
-                )
-            {
-                memory.printed = Some(printed);
-            }
-            return Err((failure, evaluated.reads));
+            let printed = if settings.subject.is_flight() {
+                None
+            } else {
+                prepare::parent_status_of_failure(&evaluated.outcome.stdout, &identity.reference)
+            };
+            return Err(Failed {
+                error,
+                reads: evaluated.reads,
+                printed,
+            });
         }
         let reads = evaluated.reads.clone();
+        let failed = |error| Failed {
+            error,
+            reads: reads.clone(),
+            printed: None,
+        };
         self.confirm_record(
             &identity.record,
             identity.home,
@@ -254,7 +258,7 @@ impl Engine {
             &mut memory.release,
         )
         .await
-        .map_err(|error| (error, reads.clone()))?;
+        .map_err(failed)?;
         let context = Context {
             settings,
             flight,
@@ -277,7 +281,7 @@ impl Engine {
             work.await
         };
         memory.told = told;
-        let (takeoff, printed) = done.map_err(|error| (error, reads.clone()))?;
+        let (takeoff, printed) = done.map_err(failed)?;
         memory.failure = None;
         memory.children.clone_from(&takeoff.children);
         memory.printed = if settings.subject.is_flight() {
