@@ -1,10 +1,10 @@
-//! Many instances that wait for what does not come: nobody polls for them, none is forgotten.
+//! Instances that wait for what does not come, or that fail: they say so, nobody polls for them, none is forgotten.
 
-use atc_tests::eventually;
+use atc_tests::{AirwayBuilder, eventually};
 use serde_json::{Value, json};
 
 use crate::solo::Solo;
-use crate::world::{LIMIT, World};
+use crate::world::{LIMIT, World, puppet};
 
 const INSTANCES: usize = 40;
 
@@ -82,4 +82,24 @@ async fn instances_that_wait_cost_nothing_r159() {
         kind.gone(name).await;
     }
     assert!(world.revisions().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_template_requires_of_a_status_keeps_no_failure_back() {
+    let world = World::new().await;
+    let airway = AirwayBuilder::new("Demanding", &puppet()).set("skipAdmissionWebhook", true);
+    let kind = world
+        .kind_with(airway, |airway| {
+            let version = &mut airway["spec"]["template"]["versions"][0];
+            let schema = &mut version["schema"]["openAPIV3Schema"];
+            schema["properties"]["status"]["required"] = json!(["phase"]);
+        })
+        .await;
+    kind.create("d", &json!({ "fail": "not today" }))
+        .await
+        .unwrap();
+    kind.says("d", "Error", "not today").await;
+    kind.edit("d", json!({ "status": { "phase": "up" } })).await;
+    assert_eq!(kind.ready("d").await["status"]["phase"], "up");
+    kind.finish().await;
 }
