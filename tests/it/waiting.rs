@@ -103,3 +103,63 @@ async fn what_the_template_requires_of_a_status_keeps_no_failure_back() {
     assert_eq!(kind.ready("d").await["status"]["phase"], "up");
     kind.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_that_others_refuse_proves_no_protection() {
+    let world = World::new().await;
+    let name = format!("no-probes-{}", world.ns);
+    // It refuses the probes of limits in this namespace before any webhook is asked.
+    let policy = json!({
+        "metadata": { "name": name },
+        "spec": {
+            "matchConstraints": {
+                "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": world.ns } },
+                "resourceRules": [{
+                    "apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"],
+                    "resources": ["limitranges"],
+                }],
+            },
+            "matchConditions": [{
+                "name": "a-probe",
+                "expression": "has(request.options) && has(request.options.fieldManager) \
+                    && request.options.fieldManager == 'yoke.cd/probe'",
+            }],
+            "validations": [{ "expression": "false", "message": "nobody probes here" }],
+        },
+    });
+    let binding = json!({
+        "metadata": { "name": name },
+        "spec": { "policyName": name, "validationActions": ["Deny"] },
+    });
+    let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    let bindings = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+    world.post(policies, &policy).await;
+    world.post(bindings, &binding).await;
+    let limits = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "LimitRange", "metadata": { "name": name },
+            "spec": { "limits": [{ "type": "Pod", "max": { "cpu": "1" } }] },
+        })
+    };
+    let all = format!("/api/v1/namespaces/{}/limitranges", world.ns);
+    world.post(&all, &limits("bait")).await;
+    let probe = format!("{all}/bait?dryRun=All&fieldManager=yoke.cd%2Fprobe");
+    eventually(LIMIT, "probes are refused", || async {
+        let refused = world.cluster.api.merge(&probe, &json!({})).await.err();
+        let words = refused.map(|error| error.to_string()).unwrap_or_default();
+        Ok(words.contains("nobody probes here").then_some(()))
+    })
+    .await;
+    let airway = AirwayBuilder::new("Exposed", &puppet()).set("mode", "static");
+    let kind = world.kind(airway).await;
+    let spec = json!({ "objects": [limits("p")] });
+    kind.create("p", &spec).await.unwrap();
+    let words = "can't see whether objects of kind LimitRange are protected";
+    kind.says("p", "InProgress", words).await;
+    assert!(world.get(&format!("{all}/p")).await.unwrap().is_some());
+    // It is ready when a probe came through, and not before.
+    world.delete(&format!("{bindings}/{name}")).await;
+    world.delete(&format!("{policies}/{name}")).await;
+    kind.ready("p").await;
+    kind.finish().await;
+}

@@ -1,6 +1,6 @@
 //! What follows from a report or an error: nothing, a retry, or nothing until the input changes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// When to come back to an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,14 @@ pub fn backoff(failures: u32, jitter: f64) -> Duration {
     plain.mul_f64(0.9 + 0.2 * jitter)
 }
 
+/// How long to stay away from what is looked at in vain since `since`: as long as that is so already, [`BACKOFF_BASE`] at
+/// least and `most` at most. So the pauses double, however often it is looked at in between for other reasons.
+pub(crate) fn pause(since: &mut Option<Instant>, now: Instant, most: Duration) -> Duration {
+    let began = *since.get_or_insert(now);
+    let vain = now.saturating_duration_since(began);
+    vain.max(BACKOFF_BASE).min(most)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -47,6 +55,24 @@ mod tests {
         assert_eq!(backoff(2, 0.5), Duration::from_secs(2));
         assert_eq!(backoff(5, 0.5), Duration::from_secs(16));
         assert_eq!(backoff(u32::MAX, 0.5), BACKOFF_CAP);
+    }
+
+    #[test]
+    fn what_stays_as_it_is_is_looked_at_ever_more_seldom() {
+        let most = Duration::from_secs(20);
+        let (mut now, mut since) = (Instant::now(), None);
+        let mut pauses = Vec::new();
+        for _ in 0..8 {
+            let pause = pause(&mut since, now, most);
+            // Looks in between change nothing.
+            assert_eq!(super::pause(&mut since, now, most), pause);
+            pauses.push(pause.as_secs());
+            now += pause;
+        }
+        assert_eq!(pauses, [1, 1, 2, 4, 8, 16, 20, 20]);
+        // It was as it should be in between.
+        since = None;
+        assert_eq!(pause(&mut since, now, most), BACKOFF_BASE);
     }
 
     proptest! {

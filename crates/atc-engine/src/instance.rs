@@ -3,7 +3,7 @@
 //! A readable list of steps; each does one thing. Why the instance was woken never comes in here.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use atc_access::{AccessPolicy, Owner as AccessOwner, Read};
 use atc_api::BoxFuture;
@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::Value;
 
 use crate::children::{self, Child};
-use crate::disposition::Disposition;
+use crate::disposition::{Disposition, pause};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::evaluate::{Evaluated, LoadedFlight, Run};
@@ -64,8 +64,10 @@ pub trait Protection: Send + Sync {
     fn protect<'a>(&'a self, children: &'a [Child]) -> BoxFuture<'a, Result<(), String>>;
 }
 
-/// How soon it is looked again whether children are protected.
-const PROTECTION_PAUSE: Duration = Duration::from_secs(1);
+/// It is looked again whether children are protected after 1 s, doubling up to this: 32 s. The API server takes a second to
+/// follow a webhook configuration; where it can't reach the webhook, or another one refuses the probe before, only somebody
+/// who mends that makes a difference, and each look is a run of the flight.
+const PROTECTION_PAUSE: Duration = Duration::from_secs(32);
 
 /// How it went.
 #[derive(Debug)]
@@ -292,9 +294,8 @@ impl Engine {
         memory.reads = reads;
         let (verdict, unprotected) = verdict(request, memory).await;
         observer.commit(dependencies(settings, memory));
-        let disposition = unprotected
-            .or(settings.drift_interval)
-            .map_or(Disposition::Wait, Disposition::After);
+        let pauses = unprotected.into_iter().chain(settings.drift_interval);
+        let disposition = pauses.min().map_or(Disposition::Wait, Disposition::After);
         Ok(InstanceReport {
             takeoff,
             ..InstanceReport::of(verdict, disposition)
@@ -500,17 +501,24 @@ impl Engine {
 /// How the children stand; and when to look again, where they are not protected yet.
 async fn verdict(
     request: &InstanceRequest<'_>,
-    memory: &InstanceMemory,
+    memory: &mut InstanceMemory,
 ) -> (Ready, Option<Duration>) {
     let ready = children::summary(&memory.children);
-    let Some(protection) = request.protection else {
+    let protected = match request.protection {
+        Some(protection) => protection.protect(&memory.children).await,
+        None => Ok(()),
+    };
+    let Err(why) = protected else {
+        memory.unprotected = None;
         return (ready, None);
     };
-    match protection.protect(&memory.children).await {
-        Ok(()) => (ready, None),
-        Err(_) if !ready.status => (ready, Some(PROTECTION_PAUSE)),
-        Err(why) => (Ready::in_progress(why), Some(PROTECTION_PAUSE)),
-    }
+    let pause = pause(&mut memory.unprotected, Instant::now(), PROTECTION_PAUSE);
+    let ready = if ready.status {
+        Ready::in_progress(why)
+    } else {
+        ready
+    };
+    (ready, Some(pause))
 }
 
 /// Who is told of look-ups before they are made: the watches, where changes of what was looked up count.

@@ -1,5 +1,7 @@
 //! What is remembered of an instance between its evaluations. It may be lost at any time: the next evaluation finds it anew.
 
+use std::time::Instant;
+
 use atc_access::Read;
 use atc_watch::Dependency;
 use serde_json::Value;
@@ -27,6 +29,8 @@ pub struct InstanceMemory {
     pub(super) failure: Option<Ready>,
     /// The last status that was sent and what the server made of it, where the two differ (a schema that prunes).
     pub(super) pruned_status: Option<(Value, Value)>,
+    /// Since when its children are found unprotected, where they are to be.
+    pub(super) unprotected: Option<Instant>,
 }
 
 impl InstanceMemory {
