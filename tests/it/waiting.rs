@@ -1,9 +1,10 @@
 //! Instances that wait for what does not come, or that fail: they say so, nobody polls for them, none is forgotten.
 
-use atc_tests::{AirwayBuilder, eventually};
+use atc_tests::{AirwayBuilder, Fault, Proxy, eventually};
 use serde_json::{Value, json};
 
-use crate::solo::Solo;
+use crate::outage::behind;
+use crate::solo::{Solo, plane};
 use crate::world::{LIMIT, World, puppet};
 
 const INSTANCES: usize = 40;
@@ -162,4 +163,25 @@ async fn a_probe_that_others_refuse_proves_no_protection() {
     world.delete(&format!("{policies}/{name}")).await;
     kind.ready("p").await;
     kind.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_that_others_kept_from_being_written_is_written_later() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let proxy = Proxy::start(plane()).await.unwrap();
+    let atc = behind(&solo, &proxy).await;
+    let kind = solo.kind().await;
+    // As often as it is tried on a newer state: each time somebody else was quicker.
+    let write = format!("/{}/k/status", kind.airway.plural());
+    proxy.fail_times(&write, Fault::Status(409, None), 5);
+    kind.create("k", &json!({ "status": { "msg": "there" } }))
+        .await
+        .unwrap();
+    assert_eq!(kind.ready("k").await["status"]["msg"], "there");
+    let requests = proxy.requests();
+    let tries = requests.iter().filter(|line| line.contains(&write)).count();
+    assert!(tries > 5, "{tries}");
+    assert!(atc.clone().alive());
+    kind.delete("k").await;
 }
