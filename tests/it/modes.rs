@@ -527,3 +527,25 @@ async fn a_failure_is_said_though_the_flight_said_ready_before() {
     kind.says("r", "Custom", "m").await;
     kind.delete("r").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drift_is_mended_though_the_status_is_refused() {
+    let world = World::new().await;
+    let airway = AirwayBuilder::new("Unfit", &puppet())
+        .set("fixDriftInterval", "300ms")
+        .set("skipAdmissionWebhook", true);
+    let kind = world.kind(airway).await;
+    let unfit = json!({ "conditions": [{ "type": "Half" }] });
+    let objects = json!([configmap("c", json!({ "k": "v" }))]);
+    let spec = json!({ "objects": objects, "status": unfit });
+    kind.create("u", &spec).await.unwrap();
+    let words = "the status that the flight printed is refused";
+    kind.says("u", "Error", words).await;
+    let path = world.core("configmaps", "c");
+    for _ in 0..2 {
+        world.merge(&path, &json!({ "data": { "k": "x" } })).await;
+        world.has("c", json!({ "k": "v" })).await;
+    }
+    kind.says("u", "Error", words).await;
+    kind.finish().await;
+}

@@ -15,6 +15,22 @@ pub enum Disposition {
     Terminal,
 }
 
+impl Disposition {
+    /// The same where an evaluation is wanted every so often, whatever this one came to. What is tried again keeps the pauses of
+    /// its backoff: those are the shorter ones at first, and later there is a reason for them.
+    #[must_use]
+    pub(crate) fn at_least_every(self, interval: Option<Duration>) -> Self {
+        let Some(interval) = interval else {
+            return self;
+        };
+        match self {
+            Self::Wait | Self::Terminal => Self::After(interval),
+            Self::After(pause) => Self::After(pause.min(interval)),
+            Self::Retry => Self::Retry,
+        }
+    }
+}
+
 /// The first retry comes after about one second, as in the existing tool.
 pub const BACKOFF_BASE: Duration = Duration::from_secs(1);
 /// No retry is further off than this: 15 minutes, as in the existing tool.
@@ -55,6 +71,23 @@ mod tests {
         assert_eq!(backoff(2, 0.5), Duration::from_secs(2));
         assert_eq!(backoff(5, 0.5), Duration::from_secs(16));
         assert_eq!(backoff(u32::MAX, 0.5), BACKOFF_CAP);
+    }
+
+    #[test]
+    fn an_interval_holds_for_all_that_is_not_tried_again() {
+        let seconds = |seconds| Disposition::After(Duration::from_secs(seconds));
+        let check = |of: Disposition, every: Option<u64>, expect: Disposition| {
+            let found = of.at_least_every(every.map(Duration::from_secs));
+            assert_eq!(found, expect, "{of:?} {every:?}");
+        };
+        for of in [Disposition::Wait, Disposition::Terminal] {
+            check(of, Some(7), seconds(7));
+            check(of, None, of);
+        }
+        check(seconds(9), Some(7), seconds(7));
+        check(seconds(5), Some(7), seconds(5));
+        check(seconds(5), None, seconds(5));
+        check(Disposition::Retry, Some(7), Disposition::Retry);
     }
 
     #[test]

@@ -157,6 +157,11 @@ impl Engine {
             report.disposition = Disposition::Retry;
             report.failure.get_or_insert(error.chain());
         }
+        // Without a flight nothing can be put right: whoever brings it wakes the instance.
+        if request.flight.is_ok() && !LiveMeta::of(request.object).is_deleting() {
+            let interval = request.settings.drift_interval;
+            report.disposition = report.disposition.at_least_every(interval);
+        }
         report
     }
 
@@ -294,8 +299,7 @@ impl Engine {
         memory.reads = reads;
         let (verdict, unprotected) = verdict(request, memory).await;
         observer.commit(dependencies(settings, memory));
-        let pauses = unprotected.into_iter().chain(settings.drift_interval);
-        let disposition = pauses.min().map_or(Disposition::Wait, Disposition::After);
+        let disposition = unprotected.map_or(Disposition::Wait, Disposition::After);
         Ok(InstanceReport {
             takeoff,
             ..InstanceReport::of(verdict, disposition)
