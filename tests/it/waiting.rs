@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::outage::behind;
 use crate::solo::{Solo, plane};
-use crate::world::{LIMIT, World, puppet};
+use crate::world::{LIMIT, World, configmap, job, puppet};
 
 const INSTANCES: usize = 40;
 
@@ -184,4 +184,22 @@ async fn a_status_that_others_kept_from_being_written_is_written_later() {
     assert!(tries > 5, "{tries}");
     assert!(atc.clone().alive());
     kind.delete("k").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_says_how_many_are_ready_and_what_it_waits_for() {
+    let world = World::new().await;
+    let kind = world.basic().await;
+    let spec = json!({ "objects": [configmap("a", json!({})), suspended("b"), configmap("c", json!({}))] });
+    kind.create("h", &spec).await.unwrap();
+    let message = kind.says("h", "InProgress", "Job/b: ").await;
+    assert!(message.starts_with("2 of 3 ready: Job/b: "), "{message}");
+    kind.delete("h").await;
+}
+
+/// A Job that nobody begins.
+fn suspended(name: &str) -> Value {
+    let mut job = job(name);
+    job["spec"]["suspend"] = true.into();
+    job
 }
