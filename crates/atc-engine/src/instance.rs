@@ -441,10 +441,8 @@ impl Engine {
     ) -> InstanceReport {
         if LiveMeta::of(request.object).is_deleting() {
             // Its status says how its removal goes.
-            return InstanceReport::of(
-                Ready::terminating("it is being removed"),
-                Disposition::Wait,
-            );
+            let disposition = removal::seen_going(&mut memory.children, observer);
+            return InstanceReport::of(Ready::terminating("it is being removed"), disposition);
         }
         let mut object = request.object.clone();
         let engine = self.of(&request.settings.subject);

@@ -31,6 +31,8 @@ pub struct InstanceMemory {
     pub(super) pruned_status: Option<(Value, Value)>,
     /// Since when its children are found unprotected, where they are to be.
     pub(super) unprotected: Option<Instant>,
+    /// Since when others hold its removal up.
+    pub(super) held_up: Option<Instant>,
 }
 
 impl InstanceMemory {
