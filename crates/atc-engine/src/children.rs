@@ -79,7 +79,8 @@ impl Listing for Supports<'_> {
 }
 
 impl Child {
-    fn mapping(&self) -> Mapping {
+    /// How its kind is served.
+    pub fn mapping(&self) -> Mapping {
         Mapping {
             group: self.target.reference.group_kind.group.clone(),
             version: self.target.version.clone(),
