@@ -495,3 +495,57 @@ async fn a_broken_group_harms_nobody_else_r97() {
         .delete(&format!("{path}/v1.nobody.tests.atc.dev"))
         .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_is_said_though_the_flight_said_ready_before() {
+    let world = World::new().await;
+    let kind = world.loose().await;
+    let ready = json!({
+        "type": "Ready", "status": "True", "reason": "Custom", "message": "m",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let good = json!({
+        "objects": [configmap("c", json!({}))],
+        "status": { "msg": "up", "conditions": [ready] },
+    });
+    kind.make("r", good.clone()).await;
+    kind.edit("r", json!({ "fail": "the moon is wrong" })).await;
+    kind.says("r", "Error", "the moon is wrong").await;
+    // Nor does a look at its children take that back, or another try.
+    world.delete(&world.core("configmaps", "c")).await;
+    let mut audit = world.cluster.audit();
+    world.settle().await;
+    let calls = audit.calls().await.unwrap();
+    let of_status = |call: &atc_tests::Call| {
+        world.is_mine(call) && call.writes() && call.resource.ends_with("/status")
+    };
+    assert!(!calls.iter().any(of_status));
+    let failed = kind.instance("r").await;
+    assert_eq!(condition(&failed, "Ready").unwrap()["reason"], "Error");
+    assert_eq!(failed["status"]["msg"], "up");
+    kind.edit("r", good).await;
+    kind.says("r", "Custom", "m").await;
+    kind.delete("r").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drift_is_mended_though_the_status_is_refused() {
+    let world = World::new().await;
+    let airway = AirwayBuilder::new("Unfit", &puppet())
+        .set("fixDriftInterval", "300ms")
+        .set("skipAdmissionWebhook", true);
+    let kind = world.kind(airway).await;
+    let unfit = json!({ "conditions": [{ "type": "Half" }] });
+    let objects = json!([configmap("c", json!({ "k": "v" }))]);
+    let spec = json!({ "objects": objects, "status": unfit });
+    kind.create("u", &spec).await.unwrap();
+    let words = "the status that the flight printed is refused";
+    kind.says("u", "Error", words).await;
+    let path = world.core("configmaps", "c");
+    for _ in 0..2 {
+        world.merge(&path, &json!({ "data": { "k": "x" } })).await;
+        world.has("c", json!({ "k": "v" })).await;
+    }
+    kind.says("u", "Error", words).await;
+    kind.finish().await;
+}

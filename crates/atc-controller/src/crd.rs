@@ -219,13 +219,8 @@ fn complete_version(version: &mut Value, at: usize) -> Result<(), TemplateError>
     let path = format!("{path}.schema.openAPIV3Schema");
     let root = object_at(schema, "openAPIV3Schema", &path)?;
     root.entry("type").or_insert_with(|| "object".into());
-    if let Some(required) = root.get_mut("required").and_then(Value::as_array_mut) {
-        // Whoever creates an instance cannot set its status.
-        required.retain(|name| name != "status");
-        if required.is_empty() {
-            root.remove("required");
-        }
-    }
+    // Whoever creates an instance cannot set its status.
+    no_longer_required(root, |name| name == "status");
     let properties = object_at(root, "properties", &format!("{path}.properties"))?;
     let path = format!("{path}.properties.status");
     let status = object_at(properties, "status", &path)?;
@@ -241,6 +236,8 @@ fn complete_version(version: &mut Value, at: usize) -> Result<(), TemplateError>
             ));
         }
     }
+    // What the controller says does not wait until a flight has printed its part: of a failure, for one, before any did.
+    no_longer_required(status, |_| true);
     let fields = object_at(status, "properties", &format!("{path}.properties"))?;
     match fields.get("conditions") {
         None => {
@@ -248,6 +245,16 @@ fn complete_version(version: &mut Value, at: usize) -> Result<(), TemplateError>
             Ok(())
         }
         Some(present) => conditions_fit(present, &format!("{path}.properties.conditions")),
+    }
+}
+
+/// Takes these fields out of what an object schema requires.
+fn no_longer_required(schema: &mut Map<String, Value>, which: impl Fn(&Value) -> bool) {
+    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|name| !which(name));
+        if required.is_empty() {
+            schema.shift_remove("required");
+        }
     }
 }
 
@@ -306,4 +313,41 @@ fn conditions_fit(schema: &Value, path: &str) -> Result<(), TemplateError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_required_neither_as_a_whole_nor_in_parts() {
+        let check = |schema: Value, root: Value, status: Value| {
+            let mut version = json!({ "name": "v1", "schema": { "openAPIV3Schema": schema } });
+            complete_version(&mut version, 0).expect("a schema");
+            let made = &version["schema"]["openAPIV3Schema"];
+            assert_eq!(made["required"], root, "{made}");
+            let of_status = &made["properties"]["status"];
+            assert_eq!(of_status["required"], status, "{made}");
+            assert_eq!(of_status["properties"]["conditions"], conditions_schema());
+            // What is inside of a field of it is its own matter.
+            let nested =
+                |schema: &Value| schema.pointer("/properties/status/properties/at").cloned();
+            assert_eq!(nested(made), nested(&schema), "{made}");
+        };
+        let at = json!({ "type": "object", "required": ["x"], "properties": { "x": { "type": "string" } } });
+        check(
+            json!({
+                "type": "object",
+                "required": ["spec", "status"],
+                "properties": { "spec": { "type": "object" }, "status": {
+                    "type": "object", "required": ["phase", "conditions"],
+                    "properties": { "phase": { "type": "string" }, "at": at },
+                } },
+            }),
+            json!(["spec"]),
+            Value::Null,
+        );
+        check(json!({ "required": ["status"] }), Value::Null, Value::Null);
+        check(Value::Null, Value::Null, Value::Null);
+    }
 }

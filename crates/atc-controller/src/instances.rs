@@ -84,11 +84,12 @@ impl InstanceSink {
 
 impl Sink for InstanceSink {
     fn upsert(&self, reference: ResourceRef, object: Value) {
-        if self.kind.upsert(&reference, object) {
-            self.control
-                .edited(&self.owner(&reference), reference.to_string());
-        } else if let Some(instance) = self.kind.instance(&reference) {
-            look_again(&self.control, &self.owner(&reference), &instance);
+        let owner = self.owner(&reference);
+        let (instance, edited) = self.kind.upsert(&reference, object);
+        if edited {
+            self.control.edited(&owner, reference.to_string());
+        } else {
+            look_again(&self.control, &owner, &instance);
         }
     }
 

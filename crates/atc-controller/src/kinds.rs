@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use atc_api::{ResourceRef, names};
 use atc_engine::instance::InstanceSettings;
+use atc_engine::kept::{Instances, fingerprint, lost};
 pub(crate) use atc_engine::kept::{Kept as Instance, hash};
-use atc_engine::kept::{fingerprint, lost};
 use atc_engine::memory::{AppliedChildren, Memory, Verdicts};
 use atc_engine::{LoadedFlight, release::cluster::Mapping};
 use serde_json::Value;
@@ -40,7 +40,7 @@ pub(crate) struct Kind {
     airway: RwLock<Arc<Value>>,
     said: Mutex<u64>,
     setup: RwLock<Option<Arc<Setup>>>,
-    instances: Mutex<HashMap<ResourceRef, Arc<Instance>>>,
+    instances: Instances,
     /// Dry runs that passed for objects that are not stored yet, by instance.
     reviewed: Mutex<HashMap<ResourceRef, Verdicts>>,
     watch: Mutex<Option<Watch>>,
@@ -71,7 +71,7 @@ impl Kind {
             said: Mutex::new(fingerprint(&airway)),
             airway: RwLock::new(Arc::new(airway)),
             setup: RwLock::new(None),
-            instances: Mutex::default(),
+            instances: Instances::default(),
             reviewed: Mutex::default(),
             watch: Mutex::default(),
             listed: AtomicBool::new(false),
@@ -150,17 +150,9 @@ impl Kind {
     }
 
     /// Takes an instance's newer state; whether it is new or says something else.
-    pub(crate) fn upsert(&self, reference: &ResourceRef, object: Value) -> bool {
-        let known = lock(&self.instances).get(reference).cloned();
-        match known {
-            Some(instance) if instance.is(&object) => instance.update(object),
-            _ => {
-                let verdicts = lock(&self.reviewed).remove(reference).unwrap_or_default();
-                lock(&self.instances)
-                    .insert(reference.clone(), Arc::new(Instance::new(object, verdicts)));
-                true
-            }
-        }
+    pub(crate) fn upsert(&self, reference: &ResourceRef, object: Value) -> (Arc<Instance>, bool) {
+        let reviewed = || lock(&self.reviewed).remove(reference).unwrap_or_default();
+        self.instances.upsert(reference, object, reviewed)
     }
 
     /// All instances have been told; whether that is news.
@@ -185,17 +177,17 @@ impl Kind {
 
     /// Forgets an instance.
     pub(crate) fn remove(&self, reference: &ResourceRef) {
-        lock(&self.instances).remove(reference);
+        self.instances.remove(reference);
     }
 
     /// An instance.
     pub(crate) fn instance(&self, reference: &ResourceRef) -> Option<Arc<Instance>> {
-        lock(&self.instances).get(reference).cloned()
+        self.instances.get(reference)
     }
 
     /// All instances.
     pub(crate) fn references(&self) -> Vec<ResourceRef> {
-        lock(&self.instances).keys().cloned().collect()
+        self.instances.references()
     }
 
     /// A memory for reviewing an instance, stored or not.

@@ -115,17 +115,6 @@ fn kind_of(mapping: Mapping) -> Option<ProtectedKind> {
     })
 }
 
-fn mapping_of(child: &Child) -> Mapping {
-    let kind = &child.target.reference.group_kind;
-    Mapping {
-        group: kind.group.clone(),
-        version: child.target.version.clone(),
-        kind: kind.kind.clone(),
-        plural: child.target.plural.clone(),
-        namespaced: child.namespaced,
-    }
-}
-
 /// The protection of one instance.
 pub(crate) struct Guard<'a> {
     pub(crate) control: &'a Control,
@@ -137,13 +126,13 @@ impl Protection for Guard<'_> {
         Box::pin(async move {
             let kinds: BTreeSet<ProtectedKind> = children
                 .iter()
-                .filter_map(|child| kind_of(mapping_of(child)))
+                .filter_map(|child| kind_of(child.mapping()))
                 .collect();
             let protected = &self.control.protected;
             protected.table(|table| table.by_owner.insert(self.owner.clone(), kinds));
             write(self.control).await?;
             for child in children {
-                let Some(kind) = kind_of(mapping_of(child)) else {
+                let Some(kind) = kind_of(child.mapping()) else {
                     continue;
                 };
                 let (known, losses) =
@@ -232,7 +221,7 @@ async fn probe(control: &Control, child: &Child) -> Result<(), String> {
     let cluster = control.engine.cluster();
     let asked = cluster
         .probe(
-            &mapping_of(child),
+            &child.mapping(),
             &reference.namespace,
             &reference.name,
             names::MANAGER_PROBE,

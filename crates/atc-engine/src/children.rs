@@ -79,7 +79,8 @@ impl Listing for Supports<'_> {
 }
 
 impl Child {
-    fn mapping(&self) -> Mapping {
+    /// How its kind is served.
+    pub fn mapping(&self) -> Mapping {
         Mapping {
             group: self.target.reference.group_kind.group.clone(),
             version: self.target.version.clone(),
@@ -104,10 +105,10 @@ pub fn summary(children: &[Child]) -> Ready {
         .filter_map(|child| words(child, false))
         .collect();
     if waiting.is_empty() {
-        Ready::settled()
-    } else {
-        Ready::in_progress(format!("waiting for {}", few(&waiting)))
+        return Ready::settled();
     }
+    let (all, ready) = (children.len(), children.len() - waiting.len());
+    Ready::in_progress(format!("{ready} of {all} ready: {}", few(&waiting)))
 }
 
 fn words(child: &Child, failed: bool) -> Option<String> {
@@ -409,7 +410,7 @@ mod tests {
         let one = summary(&[child("a", Verdict::Ready), waiting.clone()]);
         assert_eq!(
             (one.reason, one.message.as_str()),
-            ("InProgress", "waiting for Job/b: 0 of 1 complete")
+            ("InProgress", "1 of 2 ready: Job/b: 0 of 1 complete")
         );
         let two = summary(&[waiting, failed]);
         assert_eq!(
@@ -480,6 +481,8 @@ mod tests {
         let many: Vec<Child> = (0..8)
             .map(|i| child(&format!("j{i}"), Verdict::InProgress("not yet".into())))
             .collect();
-        assert!(summary(&many).message.ends_with("; and 3 more"));
+        let message = summary(&many).message;
+        assert!(message.starts_with("0 of 8 ready: Job/j0: not yet; "));
+        assert!(message.ends_with("; and 3 more"));
     }
 }

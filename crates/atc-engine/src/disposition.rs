@@ -1,6 +1,6 @@
 //! What follows from a report or an error: nothing, a retry, or nothing until the input changes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// When to come back to an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,22 @@ pub enum Disposition {
     Retry,
     /// It failed in a way that only a change of its input mends.
     Terminal,
+}
+
+impl Disposition {
+    /// The same where an evaluation is wanted every so often, whatever this one came to. What is tried again keeps the pauses of
+    /// its backoff: those are the shorter ones at first, and later there is a reason for them.
+    #[must_use]
+    pub(crate) fn at_least_every(self, interval: Option<Duration>) -> Self {
+        let Some(interval) = interval else {
+            return self;
+        };
+        match self {
+            Self::Wait | Self::Terminal => Self::After(interval),
+            Self::After(pause) => Self::After(pause.min(interval)),
+            Self::Retry => Self::Retry,
+        }
+    }
 }
 
 /// The first retry comes after about one second, as in the existing tool.
@@ -35,6 +51,14 @@ pub fn backoff(failures: u32, jitter: f64) -> Duration {
     plain.mul_f64(0.9 + 0.2 * jitter)
 }
 
+/// How long to stay away from what is looked at in vain since `since`: as long as that is so already, [`BACKOFF_BASE`] at
+/// least and `most` at most. So the pauses double, however often it is looked at in between for other reasons.
+pub(crate) fn pause(since: &mut Option<Instant>, now: Instant, most: Duration) -> Duration {
+    let began = *since.get_or_insert(now);
+    let vain = now.saturating_duration_since(began);
+    vain.max(BACKOFF_BASE).min(most)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -47,6 +71,41 @@ mod tests {
         assert_eq!(backoff(2, 0.5), Duration::from_secs(2));
         assert_eq!(backoff(5, 0.5), Duration::from_secs(16));
         assert_eq!(backoff(u32::MAX, 0.5), BACKOFF_CAP);
+    }
+
+    #[test]
+    fn an_interval_holds_for_all_that_is_not_tried_again() {
+        let seconds = |seconds| Disposition::After(Duration::from_secs(seconds));
+        let check = |of: Disposition, every: Option<u64>, expect: Disposition| {
+            let found = of.at_least_every(every.map(Duration::from_secs));
+            assert_eq!(found, expect, "{of:?} {every:?}");
+        };
+        for of in [Disposition::Wait, Disposition::Terminal] {
+            check(of, Some(7), seconds(7));
+            check(of, None, of);
+        }
+        check(seconds(9), Some(7), seconds(7));
+        check(seconds(5), Some(7), seconds(5));
+        check(seconds(5), None, seconds(5));
+        check(Disposition::Retry, Some(7), Disposition::Retry);
+    }
+
+    #[test]
+    fn what_stays_as_it_is_is_looked_at_ever_more_seldom() {
+        let most = Duration::from_secs(20);
+        let (mut now, mut since) = (Instant::now(), None);
+        let mut pauses = Vec::new();
+        for _ in 0..8 {
+            let pause = pause(&mut since, now, most);
+            // Looks in between change nothing.
+            assert_eq!(super::pause(&mut since, now, most), pause);
+            pauses.push(pause.as_secs());
+            now += pause;
+        }
+        assert_eq!(pauses, [1, 1, 2, 4, 8, 16, 20, 20]);
+        // It was as it should be in between.
+        since = None;
+        assert_eq!(pause(&mut since, now, most), BACKOFF_BASE);
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 //! A readable list of steps; each does one thing. Why the instance was woken never comes in here.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use atc_access::{AccessPolicy, Owner as AccessOwner, Read};
 use atc_api::BoxFuture;
@@ -12,12 +12,12 @@ use atc_api::names;
 use atc_flight::StderrSink;
 use atc_release::cluster::{LiveMeta, MetadataEdit};
 use atc_release::decorate::Decoration;
-use atc_watch::{Dependencies, Dependency};
+use atc_watch::Dependencies;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::Value;
 
 use crate::children::{self, Child};
-use crate::disposition::Disposition;
+use crate::disposition::{Disposition, pause};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::evaluate::{Evaluated, LoadedFlight, Run};
@@ -31,6 +31,7 @@ mod account;
 mod cycle;
 mod dependencies;
 mod identity;
+mod memory;
 mod removal;
 mod settings;
 mod waiting;
@@ -41,6 +42,7 @@ use dependencies::{dependencies, has_newer_input, inputs};
 pub(crate) use identity::release_of;
 use identity::{Identity, input};
 pub use identity::{home_of, release_name};
+pub use memory::InstanceMemory;
 pub use settings::{Authority, InstanceSettings, Subject};
 use waiting::{Onlooker, may_tell};
 
@@ -62,29 +64,10 @@ pub trait Protection: Send + Sync {
     fn protect<'a>(&'a self, children: &'a [Child]) -> BoxFuture<'a, Result<(), String>>;
 }
 
-/// How soon it is looked again whether children are protected.
-const PROTECTION_PAUSE: Duration = Duration::from_secs(1);
-
-/// What is remembered of an instance between evaluations.
-#[derive(Debug, Default)]
-pub struct InstanceMemory {
-    /// Of its release.
-    pub release: Memory,
-    /// Its children as last judged.
-    pub children: Vec<Child>,
-    /// What it read in its last good run.
-    reads: Vec<Read>,
-    /// The account that its release acts as, as it was seen last.
-    account: Option<Dependency>,
-    /// The status that the flight printed last.
-    printed: Option<Value>,
-    /// The instance as it was stored when its status said last what is waited for.
-    told: Option<Value>,
-    /// What the last evaluation came to, if it failed.
-    failure: Option<Ready>,
-    /// The last status that was sent and what the server made of it, where the two differ (a schema that prunes).
-    pruned_status: Option<(Value, Value)>,
-}
+/// It is looked again whether children are protected after 1 s, doubling up to this: 32 s. The API server takes a second to
+/// follow a webhook configuration; where it can't reach the webhook, or another one refuses the probe before, only somebody
+/// who mends that makes a difference, and each look is a run of the flight.
+const PROTECTION_PAUSE: Duration = Duration::from_secs(32);
 
 /// How it went.
 #[derive(Debug)]
@@ -103,6 +86,25 @@ pub struct InstanceReport {
     pub stored: Option<Value>,
     /// Our part of its status, if that is as it should be now.
     pub ours: Option<Ours>,
+}
+
+/// An evaluation that failed.
+struct Failed {
+    error: EngineError,
+    /// What its flight had looked up by then: a change of that wakes the instance.
+    reads: Vec<Read>,
+    /// The status that its flight printed for its parent all the same.
+    printed: Option<Value>,
+}
+
+impl From<EngineError> for Failed {
+    fn from(error: EngineError) -> Self {
+        Self {
+            reads: error.reads().to_vec(),
+            error,
+            printed: None,
+        }
+    }
 }
 
 /// What a release of an instance is made from.
@@ -132,7 +134,9 @@ impl Engine {
             Ok(report) => report,
             Err(error) => {
                 observer.fail(Dependencies::default());
-                InstanceReport::failed(&error)
+                let report = InstanceReport::failed(&error);
+                memory.fail(&report.ready, None);
+                report
             }
         };
         if let Some(told) = memory.told.take() {
@@ -152,6 +156,11 @@ impl Engine {
         {
             report.disposition = Disposition::Retry;
             report.failure.get_or_insert(error.chain());
+        }
+        // Without a flight nothing can be put right: whoever brings it wakes the instance.
+        if request.flight.is_ok() && !LiveMeta::of(request.object).is_deleting() {
+            let interval = request.settings.drift_interval;
+            report.disposition = report.disposition.at_least_every(interval);
         }
         report
     }
@@ -174,19 +183,20 @@ impl Engine {
         let flight = match request.flight {
             Ok(flight) => flight,
             Err(why) => {
-                memory.failure = Some(Ready::error(why));
-                return Ok(InstanceReport::of(Ready::error(why), Disposition::Wait));
+                let ready = Ready::error(why);
+                memory.fail(&ready, None);
+                return Ok(InstanceReport::of(ready, Disposition::Wait));
             }
         };
         observer.begin();
         match self.fly(request, flight, object, memory, observer).await {
             Ok(report) => Ok(report),
-            Err((error, reads)) => {
-                let mut inputs = inputs(request.settings, &reads, &memory.children);
+            Err(failed) => {
+                let mut inputs = inputs(request.settings, &failed.reads, &memory.children);
                 inputs.extend(memory.account.clone());
                 observer.fail(inputs.into());
-                let report = InstanceReport::failed(&error);
-                memory.failure = Some(report.ready.clone());
+                let report = InstanceReport::failed(&failed.error);
+                memory.fail(&report.ready, failed.printed);
                 Ok(report)
             }
         }
@@ -213,7 +223,7 @@ impl Engine {
         }
     }
 
-    /// Flight → takeoff → children. The error comes with what was read, so that a change of it wakes the instance.
+    /// Flight → takeoff → children.
     async fn fly(
         &self,
         request: &InstanceRequest<'_>,
@@ -221,32 +231,33 @@ impl Engine {
         object: &Value,
         memory: &mut InstanceMemory,
         observer: &dyn InstanceObserver,
-    ) -> Result<InstanceReport, (EngineError, Vec<Read>)> {
+    ) -> Result<InstanceReport, Failed> {
         let settings = request.settings;
-        let unread = |error| (error, Vec::new());
-        let identity = Identity::of(object, settings).map_err(unread)?;
-        memory.account = self.see_account(settings, observer).await.map_err(unread)?;
-        confirmed(settings, memory.account.as_ref()).map_err(unread)?;
+        let identity = Identity::of(object, settings)?;
+        memory.account = self.see_account(settings, observer).await?;
+        confirmed(settings, memory.account.as_ref())?;
         let evaluated = self
             .run_instance(settings, flight, object, eyes(settings, observer))
-            .await
-            .map_err(|error| {
-                let reads = error.reads().to_vec();
-                (error, reads)
-            })?;
-        if let Some(failure) = evaluated.failure() {
+            .await?;
+        if let Some(error) = evaluated.failure() {
             // What it says of its parent counts all the same.
-            if !settings.subject.is_flight()
-                && let Some(printed) = prepare::parent_status_of_failure(
-                    &evaluated.outcome.stdout,
-                    &identity.reference,
-                )
-            {
-                memory.printed = Some(printed);
-            }
-            return Err((failure, evaluated.reads));
+            let printed = if settings.subject.is_flight() {
+                None
+            } else {
+                prepare::parent_status_of_failure(&evaluated.outcome.stdout, &identity.reference)
+            };
+            return Err(Failed {
+                error,
+                reads: evaluated.reads,
+                printed,
+            });
         }
         let reads = evaluated.reads.clone();
+        let failed = |error| Failed {
+            error,
+            reads: reads.clone(),
+            printed: None,
+        };
         self.confirm_record(
             &identity.record,
             identity.home,
@@ -254,7 +265,7 @@ impl Engine {
             &mut memory.release,
         )
         .await
-        .map_err(|error| (error, reads.clone()))?;
+        .map_err(failed)?;
         let context = Context {
             settings,
             flight,
@@ -277,7 +288,7 @@ impl Engine {
             work.await
         };
         memory.told = told;
-        let (takeoff, printed) = done.map_err(|error| (error, reads.clone()))?;
+        let (takeoff, printed) = done.map_err(failed)?;
         memory.failure = None;
         memory.children.clone_from(&takeoff.children);
         memory.printed = if settings.subject.is_flight() {
@@ -288,9 +299,7 @@ impl Engine {
         memory.reads = reads;
         let (verdict, unprotected) = verdict(request, memory).await;
         observer.commit(dependencies(settings, memory));
-        let disposition = unprotected
-            .or(settings.drift_interval)
-            .map_or(Disposition::Wait, Disposition::After);
+        let disposition = unprotected.map_or(Disposition::Wait, Disposition::After);
         Ok(InstanceReport {
             takeoff,
             ..InstanceReport::of(verdict, disposition)
@@ -432,10 +441,8 @@ impl Engine {
     ) -> InstanceReport {
         if LiveMeta::of(request.object).is_deleting() {
             // Its status says how its removal goes.
-            return InstanceReport::of(
-                Ready::terminating("it is being removed"),
-                Disposition::Wait,
-            );
+            let disposition = removal::seen_going(&mut memory.children, observer);
+            return InstanceReport::of(Ready::terminating("it is being removed"), disposition);
         }
         let mut object = request.object.clone();
         let engine = self.of(&request.settings.subject);
@@ -496,17 +503,24 @@ impl Engine {
 /// How the children stand; and when to look again, where they are not protected yet.
 async fn verdict(
     request: &InstanceRequest<'_>,
-    memory: &InstanceMemory,
+    memory: &mut InstanceMemory,
 ) -> (Ready, Option<Duration>) {
     let ready = children::summary(&memory.children);
-    let Some(protection) = request.protection else {
+    let protected = match request.protection {
+        Some(protection) => protection.protect(&memory.children).await,
+        None => Ok(()),
+    };
+    let Err(why) = protected else {
+        memory.unprotected = None;
         return (ready, None);
     };
-    match protection.protect(&memory.children).await {
-        Ok(()) => (ready, None),
-        Err(_) if !ready.status => (ready, Some(PROTECTION_PAUSE)),
-        Err(why) => (Ready::in_progress(why), Some(PROTECTION_PAUSE)),
-    }
+    let pause = pause(&mut memory.unprotected, Instant::now(), PROTECTION_PAUSE);
+    let ready = if ready.status {
+        Ready::in_progress(why)
+    } else {
+        ready
+    };
+    (ready, Some(pause))
 }
 
 /// Who is told of look-ups before they are made: the watches, where changes of what was looked up count.

@@ -1,6 +1,7 @@
-//! What is known of one instance while a process serves it: the object as it was shown last, what is remembered between
-//! its runs, and whether a new state of it is an edit or the echo of our own writes.
+//! What is known of the instances of a kind while a process serves them: each object as it was shown last, what is remembered
+//! between its runs, and whether a new state of it is an edit or the echo of our own writes.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -110,6 +111,44 @@ impl Kept {
     }
 }
 
+/// The instances of one kind.
+#[derive(Debug, Default)]
+pub struct Instances(Mutex<HashMap<ResourceRef, Arc<Kept>>>);
+
+impl Instances {
+    /// One of them.
+    pub fn get(&self, reference: &ResourceRef) -> Option<Arc<Kept>> {
+        lock(&self.0).get(reference).cloned()
+    }
+
+    /// All of them.
+    pub fn references(&self) -> Vec<ResourceRef> {
+        lock(&self.0).keys().cloned().collect()
+    }
+
+    /// Takes a state as the watch shows it. Gives the instance, and whether it is to be evaluated, since it is new or says
+    /// something else; where not, others may have changed our part of its status. `verdicts` are for one that is new.
+    pub fn upsert(
+        &self,
+        reference: &ResourceRef,
+        object: Value,
+        verdicts: impl FnOnce() -> Verdicts,
+    ) -> (Arc<Kept>, bool) {
+        if let Some(known) = self.get(reference).filter(|known| known.is(&object)) {
+            let edited = known.update(object);
+            return (known, edited);
+        }
+        let kept = Arc::new(Kept::new(object, verdicts()));
+        lock(&self.0).insert(reference.clone(), kept.clone());
+        (kept, true)
+    }
+
+    /// Forgets one.
+    pub fn remove(&self, reference: &ResourceRef) {
+        lock(&self.0).remove(reference);
+    }
+}
+
 /// Whether a finalizer of ours was taken off by somebody else: it is put back, or nobody would clean up.
 pub fn lost(before: &Value, now: &Value, finalizer: &str) -> bool {
     let has = |object: &Value| {
@@ -208,6 +247,25 @@ mod tests {
         // Ours goes last when it is removed.
         assert!(instance.update(object(6, held, json!("t"))));
         assert!(!instance.update(object(7, json!([]), json!("t"))));
+    }
+
+    #[test]
+    fn another_object_of_the_same_name_is_new() {
+        let reference = ResourceRef::new("n", "x.dev", "App", "a");
+        let object = |uid: &str, version: u32, spec: u32| json!({ "metadata": { "name": "a", "uid": uid, "resourceVersion": version.to_string() }, "spec": spec });
+        let instances = Instances::default();
+        let shown = |object: Value| instances.upsert(&reference, object, Verdicts::default);
+        let (first, is_new) = shown(object("u", 1, 1));
+        assert!(is_new);
+        let (same, edited) = shown(object("u", 2, 1));
+        assert!(Arc::ptr_eq(&first, &same) && !edited);
+        let (same, edited) = shown(object("u", 3, 2));
+        assert!(Arc::ptr_eq(&first, &same) && edited);
+        let (other, is_new) = shown(object("v", 4, 2));
+        assert!(!Arc::ptr_eq(&first, &other) && is_new);
+        assert_eq!(instances.references(), [reference.clone()]);
+        instances.remove(&reference);
+        assert!(instances.get(&reference).is_none());
     }
 
     #[test]

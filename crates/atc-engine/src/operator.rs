@@ -5,8 +5,7 @@
 //! here: no Airways, no admission, no overrides, and nobody who looks for what instances left whose finalizer was taken off
 //! by hand.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use atc_api::ResourceRef;
@@ -19,7 +18,7 @@ use crate::disposition::Disposition;
 use crate::engine::Engine;
 use crate::evaluate::LoadedFlight;
 use crate::instance::{InstanceReport, InstanceRequest, InstanceSettings};
-use crate::kept::Kept;
+use crate::kept::{Instances, Kept};
 use crate::memory::Verdicts;
 use crate::objects::{self, Only, Sink};
 use crate::observer::Watched;
@@ -71,7 +70,7 @@ impl Operator {
         let serving = Arc::new(Serving {
             hub: WatchHub::new(client.clone()),
             queue: SharedQueue::new(limits),
-            instances: Mutex::default(),
+            instances: Instances::default(),
             told: Box::new(told),
             operator: self,
         });
@@ -96,7 +95,7 @@ struct Serving {
     operator: Operator,
     hub: WatchHub<ResourceRef>,
     queue: Arc<SharedQueue<ResourceRef>>,
-    instances: Mutex<HashMap<ResourceRef, Arc<Kept>>>,
+    instances: Instances,
     told: Box<Told>,
 }
 
@@ -111,22 +110,12 @@ impl Keyed for ResourceRef {
 }
 
 impl Serving {
-    fn instances(&self) -> MutexGuard<'_, HashMap<ResourceRef, Arc<Kept>>> {
-        self.instances
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn instance(&self, instance: &ResourceRef) -> Option<Arc<Kept>> {
-        self.instances().get(instance).cloned()
-    }
-
     /// Turns wakes of the watches into work.
     async fn wake(&self) {
         loop {
             let wake = self.hub.next().await;
             let cause = Cause::of_wake(&wake, &self.hub, |changed| {
-                let owner = self.instance(&wake.owner);
+                let owner = self.instances.get(&wake.owner);
                 *changed == wake.owner || owner.is_some_and(|owner| owner.made(changed))
             });
             self.queue.push(&wake.owner, wake.effect, cause);
@@ -134,7 +123,7 @@ impl Serving {
     }
 
     async fn one(&self, instance: &ResourceRef, work: &Work) -> Disposition {
-        let Some(kept) = self.instance(instance) else {
+        let Some(kept) = self.instances.get(instance) else {
             self.hub.forget(instance);
             self.queue.forget(instance);
             return Disposition::Wait;
@@ -159,7 +148,7 @@ impl Serving {
         drop(memory);
         // What was shown during the run was not compared.
         self.look_again(instance, &kept);
-        if gone || self.instance(instance).is_none() {
+        if gone || self.instances.get(instance).is_none() {
             self.hub.forget(instance);
         }
         disposition
@@ -176,27 +165,18 @@ impl Serving {
 
 impl Sink for Serving {
     fn upsert(&self, reference: ResourceRef, object: Value) {
-        let known = self.instance(&reference);
-        let same = |kept: &Arc<Kept>| kept.is(&object);
-        let edited = if let Some(kept) = known.filter(same) {
-            let edited = kept.update(object);
-            if !edited {
-                self.look_again(&reference, &kept);
-            }
-            edited
-        } else {
-            let kept = Arc::new(Kept::new(object, Verdicts::default()));
-            self.instances().insert(reference.clone(), kept);
-            true
-        };
+        let instances = &self.instances;
+        let (kept, edited) = instances.upsert(&reference, object, Verdicts::default);
         if edited {
             let cause = Cause::Edit(reference.to_string());
             self.queue.push(&reference, Effect::Evaluate, cause);
+        } else {
+            self.look_again(&reference, &kept);
         }
     }
 
     fn remove(&self, reference: &ResourceRef) {
-        self.instances().remove(reference);
+        self.instances.remove(reference);
         self.queue.forget(reference);
         self.hub.forget(reference);
     }

@@ -1,7 +1,8 @@
 //! Report plus the flight's own status → the status to write, or nothing.
 //!
 //! Rules: a status that the flight printed for its parent becomes the whole status, its conditions
-//! merged by type over the present ones; a `Ready` condition of the flight's is kept as it is, else ours is set.
+//! merged by type over the present ones; a `Ready` condition of the flight's is kept as it is, unless an evaluation has
+//! failed since it was printed; else ours is set.
 //! Times are no difference: a condition that says the same keeps its stored time, and a status that
 //! differs in nothing else is not written.
 
@@ -107,6 +108,14 @@ pub fn next(
     status.insert("conditions".into(), Value::Array(merged));
     let status = Value::Object(status);
     (!same(current, &status)).then_some(status)
+}
+
+/// Takes the `Ready` condition out of a status that was printed.
+pub(crate) fn forget_ready(printed: &mut Value) {
+    let conditions = printed.get_mut("conditions").and_then(Value::as_array_mut);
+    if let Some(conditions) = conditions {
+        conditions.retain(|condition| kind_of(condition) != "Ready");
+    }
 }
 
 /// Our part of a stored status: what the flight printed, and the `Ready` condition. What else is in it is others'.

@@ -1,22 +1,56 @@
 //! The end of an instance: its children go, then its finalizer.
 //!
+//! What holds a child up is waited for: the end of a child that the watches follow is noticed at once, and it is looked again
+//! every so often, since they do not follow those of an instance that was deleted while no process served it.
+//!
 //! It acts as the account that the release acts as; what that may not remove, since it is gone or has lost its rights, is
 //! removed as ourselves, so that no removal waits for an account.
 
+use std::time::{Duration, Instant};
+
 use atc_api::names;
 use atc_release::cluster::{LiveMeta, MetadataEdit};
-use atc_watch::Dependencies;
+use atc_watch::{Dependencies, Latest};
 use serde_json::Value;
 
 use super::identity::Identity;
 use super::{InstanceMemory, InstanceReport, InstanceSettings};
-use crate::disposition::Disposition;
+use crate::children::Child;
+use crate::disposition::{Disposition, pause};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::mayday::{MaydayReport, MaydayRequest};
-use crate::observer::InstanceObserver;
+use crate::observer::{InstanceObserver, Observer};
 use crate::status::Ready;
 use crate::takeoff::Report;
+
+/// What others hold up is looked at again after 1 s, doubling up to this: 1 min. Whoever waits for the end of an object wants
+/// to see it soon; but each look takes a turn for up to 5 s, so hundreds that one missing controller holds up must not take
+/// the turns of all others.
+const HELD_UP: Duration = Duration::from_mins(1);
+
+/// When to come back to a removal that came to this. `since` is when it was held up first.
+fn again(error: &EngineError, since: &mut Option<Instant>, now: Instant) -> Disposition {
+    if matches!(error, EngineError::Going(_)) {
+        Disposition::After(pause(since, now, HELD_UP))
+    } else {
+        Disposition::Retry
+    }
+}
+
+/// When to come back to a removal because something of a child was shown: at once, if one has gone that was there before.
+pub(super) fn seen_going(children: &mut Vec<Child>, observer: &dyn Observer) -> Disposition {
+    let before = children.len();
+    children.retain(|child| {
+        let latest = observer.latest(&child.target.reference);
+        !matches!(latest, Latest::Absent { .. })
+    });
+    if children.len() < before {
+        Disposition::After(Duration::ZERO)
+    } else {
+        Disposition::Wait
+    }
+}
 
 impl Engine {
     /// Removes the children, then lets the object go.
@@ -24,7 +58,7 @@ impl Engine {
         &self,
         settings: &InstanceSettings,
         object: &Value,
-        memory: &InstanceMemory,
+        memory: &mut InstanceMemory,
         observer: &dyn InstanceObserver,
     ) -> Result<InstanceReport, EngineError> {
         let identity = Identity::of(object, settings)?;
@@ -39,9 +73,10 @@ impl Engine {
                 observer.fail(Dependencies::default());
                 let words = format!("can't remove its resources: {}", error.chain());
                 let waits = matches!(error, EngineError::Going(_));
+                let disposition = again(&error, &mut memory.held_up, Instant::now());
                 return Ok(InstanceReport {
                     failure: (!waits).then(|| words.clone()),
-                    ..InstanceReport::of(Ready::terminating(words), Disposition::Retry)
+                    ..InstanceReport::of(Ready::terminating(words), disposition)
                 });
             }
         };
@@ -86,5 +121,76 @@ impl Engine {
             hold: None,
         };
         self.mayday(&request).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use atc_api::ResourceRef;
+    use atc_release::readiness::Verdict;
+    use atc_watch::{Fingerprint, Selection, Target};
+
+    use super::*;
+
+    #[test]
+    fn what_is_held_up_is_looked_at_within_a_minute() {
+        let going = EngineError::Going("still there".into());
+        let refused = EngineError::Refused {
+            step: "prune",
+            failures: vec!["no right".into()],
+        };
+        let (mut now, mut since) = (Instant::now(), None);
+        assert_eq!(again(&refused, &mut since, now), Disposition::Retry);
+        for pause in [1, 1, 2, 4, 8, 16, 32, 60, 60].map(Duration::from_secs) {
+            let found = again(&going, &mut since, now);
+            assert_eq!(found, Disposition::After(pause));
+            now += pause;
+        }
+        assert_eq!(again(&refused, &mut since, now), Disposition::Retry);
+    }
+
+    /// The watches follow what is called `there…` and what is called `gone…`.
+    struct Shown;
+
+    impl Observer for Shown {
+        fn interest(&self, _: &Target) {}
+
+        fn interest_in(&self, _: &Selection) {}
+
+        fn latest(&self, reference: &ResourceRef) -> Latest {
+            match &*reference.name {
+                name if name.starts_with("gone") => Latest::Absent { at: 5 },
+                name if name.starts_with("there") => Latest::Present(Fingerprint::bare("uid", "5")),
+                _ => Latest::Unknown,
+            }
+        }
+
+        fn latest_in(&self, _: &Selection) -> Option<u64> {
+            None
+        }
+    }
+
+    #[test]
+    fn the_end_of_each_child_is_noticed_once() {
+        let child = |name: &str| Child {
+            target: Target::new(ResourceRef::new("n", "", "Pod", name), "v1", "pods"),
+            namespaced: true,
+            verdict: Verdict::Ready,
+            judged: None,
+            has_status: true,
+            rests_on: Vec::new(),
+            rule: 0,
+        };
+        let mut children: Vec<Child> = ["gone", "there", "unknown", "gone2"].map(child).into();
+        let at_once = Disposition::After(Duration::ZERO);
+        assert_eq!(seen_going(&mut children, &Shown), at_once);
+        assert_eq!(seen_going(&mut children, &Shown), Disposition::Wait);
+        let names: Vec<&str> = children
+            .iter()
+            .map(|child| &*child.target.reference.name)
+            .collect();
+        assert_eq!(names, ["there", "unknown"]);
+        children.push(child("gone"));
+        assert_eq!(seen_going(&mut children, &Shown), at_once);
     }
 }

@@ -45,7 +45,8 @@ impl Engine {
         }
     }
 
-    /// Status last, once, and only when it says something else than what is stored.
+    /// Status last, once, and only when it says something else than what is stored. One that others keep from being written is
+    /// left to another evaluation.
     pub(super) async fn write_status(
         &self,
         settings: &InstanceSettings,
@@ -125,6 +126,13 @@ impl Engine {
                 Err(error) => return Err(EngineError::cluster(error)),
             }
         }
+        // Nothing else would come back for it: whoever writes there all the time says nothing new.
+        report.disposition = Disposition::Retry;
+        report.failure.get_or_insert_with(|| {
+            format!(
+                "its status could not be written: others changed it {STALE_TRIES} times meanwhile"
+            )
+        });
         Ok(())
     }
 }

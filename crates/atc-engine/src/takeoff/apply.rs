@@ -7,6 +7,7 @@ use atc_release::cluster::{ApplyOptions, Expect, WaitOptions};
 use atc_release::history::{NEVER_ACTIVE, Revision};
 use atc_release::object::{Object, Stages};
 use atc_watch::{Fingerprint, Target};
+use serde_json::Value;
 
 use super::check::was_changed;
 use super::{Report, TakeoffRequest};
@@ -54,12 +55,10 @@ impl Engine {
         request: &TakeoffRequest,
         stages: &Stages,
         work: &Work<'_>,
-        memory: &mut Memory,
+        memory: &Memory,
         report: &mut Report,
     ) -> Result<(), EngineError> {
         let count = stages.len();
-        let sight = self.sight(&request.namespace, work.observer);
-        let us = request.decoration.identity();
         for (at, stage) in stages.iter().enumerate() {
             let wanted = pick(stage, work.due);
             work.observer.progress(Progress::Applying {
@@ -67,84 +66,12 @@ impl Engine {
                 stages: count,
                 objects: wanted.len(),
             });
-            for object in &wanted {
-                let mapping = self
-                    .cluster()
-                    .mapping(object.api_version(), object.kind())
-                    .await;
-                // A kind that is not served is refused by the apply, with its words.
-                if let Ok(mapping) = mapping {
-                    work.observer.interest(&Target::new(
-                        object.reference(),
-                        &mapping.version,
-                        &mapping.plural,
-                    ));
-                }
-            }
-            // Whether somebody may have changed it since we applied it. A command remembers nothing and looks; a controller
-            // knows, and one that has just started, which sends every child once, does not look at each before.
-            let remembered = &memory.applied;
-            let may_be_disturbed = |object: &Object| {
-                let sent = self.signed(object.hash());
-                request.hold.is_some() || remembered.was_sent(&object.reference(), &sent)
-            };
-            let options = |object: &Object| ApplyOptions {
-                force: request.force_conflicts,
-                // Who is confined takes no field off what others have made: an override, for example.
-                adopt: !request.decoration.confined
-                    && !work.former.contains_key(&object.reference()),
-                recorded: work
-                    .former
-                    .get(&object.reference())
-                    .filter(|_| request.force_conflicts)
-                    .filter(|_| may_be_disturbed(object))
-                    .cloned(),
-                expect: work
-                    .expectations
-                    .get(&object.reference())
-                    .cloned()
-                    .unwrap_or_default(),
-                ..ApplyOptions::default()
-            };
-            let answers = self.reach().apply_stage(&wanted, &options).await;
-            let mut live = HashMap::new();
-            let mut failures = Vec::new();
-            for (object, answer) in wanted.iter().zip(answers) {
-                let expected = work.expectations.get(&object.reference());
-                let answer = match answer {
-                    Err(error) if was_changed(&error, expected) => {
-                        self.apply_anew(object, options(object), &us).await
-                    }
-                    other => other.map_err(|error| chain(&error)),
-                };
-                match answer {
-                    Ok(applied) => {
-                        let fingerprint = Fingerprint::of(&applied.live);
-                        memory.applied.insert(
-                            object.reference(),
-                            Applied {
-                                sent: self.signed(object.hash()),
-                                fingerprint,
-                            },
-                        );
-                        report.written.push(object.reference());
-                        live.insert(object.reference(), applied.live);
-                    }
-                    Err(words) => failures.push(words),
-                }
-            }
-            if !failures.is_empty() {
-                return Err(EngineError::Refused {
-                    step: "apply",
-                    failures,
-                });
-            }
+            let live = self
+                .send_stage(request, &wanted, work, memory, report)
+                .await?;
             let first = report.children.len();
-            for object in stage {
-                let live = live.remove(&object.reference());
-                let child = self.child(object, live, work.known, memory, &sight).await?;
-                report.children.push(child);
-            }
+            self.judge_stage(request, stage, live, work, memory, report)
+                .await?;
             self.wait_served(&wanted).await?;
             let limit = self.options().stage_wait;
             if at + 1 < count && !limit.is_zero() {
@@ -161,6 +88,113 @@ impl Engine {
                         source: Box::new(source),
                     })?;
             }
+        }
+        Ok(())
+    }
+
+    /// Sends what is due of one stage, and remembers it. Gives what each is then; an error if any was refused.
+    async fn send_stage(
+        &self,
+        request: &TakeoffRequest,
+        wanted: &[Object],
+        work: &Work<'_>,
+        memory: &Memory,
+        report: &mut Report,
+    ) -> Result<HashMap<ResourceRef, Value>, EngineError> {
+        let us = request.decoration.identity();
+        self.show_interest(wanted, work.observer).await;
+        // Whether somebody may have changed it since we applied it. A command remembers nothing and looks; a controller
+        // knows, and one that has just started, which sends every child once, does not look at each before.
+        let may_be_disturbed = |object: &Object| {
+            let sent = self.signed(object.hash());
+            request.hold.is_some() || memory.applied.was_sent(&object.reference(), &sent)
+        };
+        let options = |object: &Object| ApplyOptions {
+            force: request.force_conflicts,
+            // Who is confined takes no field off what others have made: an override, for example.
+            adopt: !request.decoration.confined && !work.former.contains_key(&object.reference()),
+            recorded: work
+                .former
+                .get(&object.reference())
+                .filter(|_| request.force_conflicts)
+                .filter(|_| may_be_disturbed(object))
+                .cloned(),
+            expect: work
+                .expectations
+                .get(&object.reference())
+                .cloned()
+                .unwrap_or_default(),
+            ..ApplyOptions::default()
+        };
+        let answers = self.reach().apply_stage(wanted, &options).await;
+        let mut live = HashMap::new();
+        let mut failures = Vec::new();
+        for (object, answer) in wanted.iter().zip(answers) {
+            let expected = work.expectations.get(&object.reference());
+            let answer = match answer {
+                Err(error) if was_changed(&error, expected) => {
+                    self.apply_anew(object, options(object), &us).await
+                }
+                other => other.map_err(|error| chain(&error)),
+            };
+            match answer {
+                Ok(applied) => {
+                    let fingerprint = Fingerprint::of(&applied.live);
+                    memory.applied.insert(
+                        object.reference(),
+                        Applied {
+                            sent: self.signed(object.hash()),
+                            fingerprint,
+                        },
+                    );
+                    report.written.push(object.reference());
+                    live.insert(object.reference(), applied.live);
+                }
+                Err(words) => failures.push(words),
+            }
+        }
+        if failures.is_empty() {
+            return Ok(live);
+        }
+        Err(EngineError::Refused {
+            step: "apply",
+            failures,
+        })
+    }
+
+    /// Tells the watches of what is about to be sent.
+    async fn show_interest(&self, wanted: &[Object], observer: &dyn Observer) {
+        for object in wanted {
+            let mapping = self
+                .cluster()
+                .mapping(object.api_version(), object.kind())
+                .await;
+            // A kind that is not served is refused by the apply, with its words.
+            if let Ok(mapping) = mapping {
+                observer.interest(&Target::new(
+                    object.reference(),
+                    &mapping.version,
+                    &mapping.plural,
+                ));
+            }
+        }
+    }
+
+    /// Judges all of one stage: what was sent by what it is then, `live`, the rest by what is known or read.
+    async fn judge_stage(
+        &self,
+        request: &TakeoffRequest,
+        stage: &[Object],
+        mut live: HashMap<ResourceRef, Value>,
+        work: &Work<'_>,
+        memory: &Memory,
+        report: &mut Report,
+    ) -> Result<(), EngineError> {
+        let sight = self.sight(&request.namespace, work.observer);
+        for object in stage {
+            let live = live.remove(&object.reference());
+            let child = self.child(object, live, work.known, memory, &sight).await?;
+            report.children.push(child);
         }
         Ok(())
     }
