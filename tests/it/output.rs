@@ -224,3 +224,18 @@ async fn numbers_and_texts_come_through_r79_r83() {
         .delete(&format!("{}/numbers.made.dev", crate::world::CRDS))
         .await;
 }
+
+/// A trap alone says nothing: why a flight panicked stands in what it wrote to stderr.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_is_told_in_its_own_words() {
+    let world = World::new().await;
+    let spec = json!({ "panic": "no more fuel" });
+    let denied = world.basic().await.create("p", &spec).await;
+    let denied = denied.unwrap_err().to_string();
+    for words in ["denied the request", "trapped", "no more fuel"] {
+        assert!(denied.contains(words), "{denied}");
+    }
+    let kind = world.loose().await;
+    kind.create("p", &spec).await.unwrap();
+    kind.says("p", "Error", "no more fuel").await;
+}

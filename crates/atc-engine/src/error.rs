@@ -306,9 +306,15 @@ impl EngineError {
         }
     }
 
-    /// The error and its causes in one line.
+    /// The error and its causes, and what a flight that was ended had written to stderr.
     pub fn chain(&self) -> String {
-        chain(self)
+        let text = chain(self);
+        match self {
+            Self::Flight { source, .. } if !source.stderr().trim().is_empty() => {
+                format!("{text}; it wrote to stderr: {}", source.stderr().trim())
+            }
+            _ => text,
+        }
     }
 }
 

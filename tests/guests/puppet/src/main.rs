@@ -19,6 +19,8 @@ struct Script {
     sleep_ms: u64,
     /// Say this on stderr and exit with 1, having printed nothing.
     fail: Option<String>,
+    /// Panic with these words, having printed nothing.
+    panic: Option<String>,
     /// Look these up. `${NAME}` in what is printed is the value that was found, `${labels.KEY}` that of the instance's label.
     look: Vec<Look>,
     /// Print these resources; one that is `{"when": NAME, "object": …}` only if the look-up of that name found something.
@@ -108,6 +110,9 @@ fn run() -> Result<ExitCode> {
     if let Some(words) = &puppet.script.fail {
         eprintln!("{words}");
         return Ok(ExitCode::FAILURE);
+    }
+    if let Some(words) = &puppet.script.panic {
+        panic!("{words}");
     }
     puppet.look()?;
     let mut stdout = std::io::stdout().lock();
