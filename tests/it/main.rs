@@ -40,6 +40,7 @@ mod output;
 mod overrides;
 mod plan;
 mod policy;
+mod printed;
 mod protect;
 mod prune;
 mod readiness;
