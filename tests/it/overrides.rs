@@ -187,11 +187,11 @@ async fn a_mode_of_its_own_counts_at_once() {
     annotate(&kind, api, "m", json!({ MODE: "dynamic" }))
         .await
         .unwrap();
-    world.has("m", json!({ "note": "x" })).await;
+    world.has_soon("m", json!({ "note": "x" })).await;
     kind.ready("m").await;
     world.settle().await;
     world.delete(&world.core("configmaps", "m")).await;
-    world.has("m", json!({ "note": "x" })).await;
+    world.has_soon("m", json!({ "note": "x" })).await;
     // A word that is no mode counts for nothing.
     create(
         &kind,
