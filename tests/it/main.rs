@@ -15,6 +15,7 @@ mod blackbox;
 mod certificates;
 mod cli;
 mod cosign;
+mod crds;
 mod descent;
 mod examples;
 mod fields;
