@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use atc_tests::{AirwayBuilder, condition, eventually, is_ready, never};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::world::{AIRWAYS, CRDS, HOOKS, LIMIT, SOON, World, puppet, text};
+use crate::world::{CRDS, HOOKS, LIMIT, SOON, World, puppet, text};
 
 /// How long nothing may happen where nothing shall.
 const QUIET: Duration = Duration::from_secs(3);
