@@ -11,7 +11,7 @@ use crate::world::{
 use crate::writers::asked;
 
 /// How long a run takes during which the Airway is touched, in milliseconds.
-const RUN_MS: u64 = 3_000;
+const RUN_MS: u64 = 4_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deletion_takes_everything_with_it_r39() {
