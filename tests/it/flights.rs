@@ -170,22 +170,25 @@ async fn a_flight_follows_how_its_workload_stands() {
 async fn an_evaluation_that_changes_nothing_keeps_the_inventory_w1() {
     let world = World::new().await;
     let flights = Flights(&world);
-    let body = flight(
-        "kept",
-        &json!({ "note": "a" }),
-        &json!({ "fixDriftInterval": "1s" }),
-    );
+    // A name that no other test has: its runs are counted.
+    let name = format!("kept-{}", world.ns);
+    let drift = json!({ "fixDriftInterval": "1s" });
+    let body = flight(&name, &json!({ "note": "a" }), &drift);
     flights.create(&body).await.unwrap();
-    let settled = flights.ready("kept").await;
+    let settled = flights.ready(&name).await;
     assert_eq!(settled["status"]["inventory"].as_array().unwrap().len(), 1);
-    // What is deleted in the meantime shows that it was evaluated again.
-    for _ in 0..2 {
-        world.delete(&world.core("configmaps", "kept")).await;
-        world.has("kept", json!({ "note": "a" })).await;
-    }
-    let found = flights.ready("kept").await;
-    assert_eq!(found["status"]["inventory"], settled["status"]["inventory"]);
-    flights.delete("kept").await;
+    let (child, ran) = (world.configmap(&name).await, world.runs_of(&name));
+    assert!(child.is_some());
+    eventually(LIMIT, "it ran three times more", || async {
+        Ok((world.runs_of(&name) >= ran + 3).then_some(()))
+    })
+    .await;
+    let found = world.get(&flights.path(&name)).await.unwrap().unwrap();
+    assert_eq!(found["status"], settled["status"]);
+    let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+    assert_eq!(version(&found), version(&settled));
+    assert_eq!(world.configmap(&name).await, child);
+    flights.delete(&name).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -297,7 +300,7 @@ async fn a_flight_has_modes() {
     flights.ready("live").await;
     world.settle().await;
     world.delete(&world.core("configmaps", "live")).await;
-    world.has("live", json!({ "note": "a" })).await;
+    world.has_soon("live", json!({ "note": "a" })).await;
     let said = flights
         .create(&flight("fixed", &json!({}), &json!({ "mode": "static" })))
         .await;

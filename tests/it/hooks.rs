@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     solo::{Solo, plane},
-    world::{AIRWAYS, CRDS, HOOKS, LIMIT, World, configmap, puppet, text},
+    world::{AIRWAYS, CRDS, HOOKS, LIMIT, SOON, World, configmap, puppet, text},
 };
 
 /// Those that stand as long as an atc runs.
@@ -128,7 +128,7 @@ async fn a_webhook_that_is_deleted_or_edited_is_put_back() {
                 world.cluster.api.merge(path, &edit).await.map(Some)
             })
             .await;
-            eventually(LIMIT, &format!("{name} is back after {edit}"), || async {
+            eventually(SOON, &format!("{name} is back after {edit}"), || async {
                 Ok(hook(world, name).await?.filter(is_back))
             })
             .await;

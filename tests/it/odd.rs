@@ -352,6 +352,28 @@ async fn a_late_stage_is_asked_about_before_the_first_write_p12_w29() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_kind_and_one_of_it_in_two_stages_pass_admission_w29() {
+    let world = World::new().await;
+    let kind = world.basic().await;
+    let crd = free_crd("Staged");
+    let staged =
+        json!({ "apiVersion": "made.dev/v1", "kind": "Staged", "metadata": { "name": "s" } });
+    let path = format!("{CRDS}/{}", text(&crd["metadata"]["name"]));
+    // What can be asked about of a late stage is asked about.
+    let late = [staged.clone(), configmap("Not_A_Name", json!({}))];
+    let refused = kind.create("s", &json!({ "stages": [[crd], late] })).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("Not_A_Name"), "{refused}");
+    assert!(world.get(&path).await.unwrap().is_none());
+    kind.make("s", json!({ "stages": [[crd], [staged]] })).await;
+    let made = format!("/apis/made.dev/v1/namespaces/{}/stageds/s", world.ns);
+    assert!(world.get(&made).await.unwrap().is_some());
+    kind.delete("s").await;
+    assert!(world.get(&made).await.unwrap().is_none());
+    world.delete(&path).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_owner_who_slips_in_before_the_apply_is_noticed_p12() {
     let cli = Cli::new().await;
     let world = &cli.world;

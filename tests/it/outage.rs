@@ -141,6 +141,35 @@ async fn a_busy_server_is_asked_again_r95() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_refused_prune_left_is_made_up_for_w19() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let proxy = Proxy::start(plane()).await.unwrap();
+    let _atc = behind(&solo, &proxy).await;
+    let kind = solo.kind().await;
+    let spec = |names: &[&str]| {
+        let objects = names.iter().map(|name| configmap(name, json!({})));
+        json!({ "objects": objects.collect::<Vec<_>>() })
+    };
+    kind.make("p", spec(&["a", "b"])).await;
+    let dropped = world.core("configmaps", "b");
+    proxy.fail(&format!("DELETE {dropped}"), Fault::Status(403, None));
+    kind.edit("p", spec(&["a"])).await;
+    kind.says("p", "Error", "configmap/b").await;
+    // Nor is it forgotten by an output that is compared with one that had dropped it.
+    kind.edit("p", spec(&["a", "c"])).await;
+    world.has("c", json!({})).await;
+    kind.says("p", "Error", "configmap/b").await;
+    assert_eq!(world.configmaps(&world.ns).await, ["a", "b", "c"]);
+    proxy.heal();
+    world.gone(&dropped).await;
+    kind.ready("p").await;
+    kind.delete("p").await;
+    assert!(world.configmaps(&world.ns).await.is_empty());
+    assert!(world.revisions().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_rights_it_lives_and_says_why_r25() {
     let solo = Solo::begin().await;
     let world = &solo.world;
@@ -267,7 +296,7 @@ async fn sigterm_ends_it_and_leaves_nobody_waiting_r105() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_happens_while_none_runs_is_put_right_r41_r45_r49() {
+async fn what_happens_while_none_runs_is_put_right_r41_r45_r49_w9() {
     let solo = Solo::begin().await;
     let world = &solo.world;
     let files = atc_tests::FileServer::start().unwrap();
@@ -376,6 +405,7 @@ async fn what_happens_while_none_runs_is_put_right_r41_r45_r49() {
     for path in &paths {
         world.gone(path).await;
     }
+    // Nor is its Airway held by a review of our own removal of its finalizer.
     going.finish().await;
     for name in ["stripped", "bent"] {
         kind.delete(name).await;

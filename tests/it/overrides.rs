@@ -3,9 +3,10 @@
 use atc_tests::{AirwayBuilder, Api, FileServer};
 use serde_json::{Value, json};
 
+use crate::versions;
 use crate::world::{Kind, World, configmap, puppet, text};
 
-const FLIGHT: &str = "overrides.yoke.cd/flight";
+pub(crate) const FLIGHT: &str = "overrides.yoke.cd/flight";
 const MODE: &str = "overrides.yoke.cd/mode";
 
 /// A flight that prints one ConfigMap, `two`, whatever its input is; or that fails with these words.
@@ -148,6 +149,19 @@ async fn an_override_takes_the_right_to_update_airways_w4() {
         refused(create(&kind, &user, "v", annotations.clone(), json!({})).await);
         refused(annotate(&kind, &user, "u", annotations).await);
     }
+    // Through a version that is only served, too, and through the stored one.
+    let files = FileServer::start().unwrap();
+    let two = versions::kind(&world, "Doubled", &versions::converter(&files)).await;
+    two.make("w", json!({ "note": "x" })).await;
+    for annotations in [json!({ MODE: "dynamic" }), json!({ FLIGHT: puppet() })] {
+        refused(create(&two, &user, "v", annotations.clone(), json!({})).await);
+        let edit = json!({ "metadata": { "annotations": annotations } });
+        let path = two.path("w");
+        for path in [&path, &versions::in_v2(&path)] {
+            refused(user.merge(path, &edit).await);
+        }
+    }
+    two.finish().await;
     annotate(&kind, &world.cluster.api, "u", json!({ MODE: "dynamic" }))
         .await
         .unwrap();
@@ -187,11 +201,11 @@ async fn a_mode_of_its_own_counts_at_once() {
     annotate(&kind, api, "m", json!({ MODE: "dynamic" }))
         .await
         .unwrap();
-    world.has("m", json!({ "note": "x" })).await;
+    world.has_soon("m", json!({ "note": "x" })).await;
     kind.ready("m").await;
     world.settle().await;
     world.delete(&world.core("configmaps", "m")).await;
-    world.has("m", json!({ "note": "x" })).await;
+    world.has_soon("m", json!({ "note": "x" })).await;
     // A word that is no mode counts for nothing.
     create(
         &kind,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     solo::Solo,
-    world::{HOOKS, Kind, LIMIT, World, configmap, deployment, puppet, text},
+    world::{HOOKS, Kind, LIMIT, SOON, World, configmap, deployment, puppet, text},
 };
 
 const MODE: &str = "overrides.yoke.cd/mode";
@@ -206,7 +206,7 @@ async fn what_was_applied_stays_and_all_else_may_change_w2_w7_w8() {
             .ok())
     })
     .await;
-    eventually(LIMIT, "and undone", || async {
+    eventually(SOON, "and undone", || async {
         let found = world.get(&path).await?.unwrap_or_default();
         Ok((replicas(&found) == 1).then_some(()))
     })

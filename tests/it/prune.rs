@@ -161,6 +161,75 @@ async fn crds_and_namespaces_are_let_go_unless_asked_w20() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_let_go_outlives_its_instance_whoever_has_it_w20() {
+    let world = World::new().await;
+    let kind = world.wide().await;
+    let instance = format!("founder-{}", world.ns);
+    let fates = [("gone", "Goner"), ("bare", "Barer"), ("taken", "Taker")];
+    let mut objects = Vec::new();
+    let mut paths = Vec::new();
+    for (fate, made) in fates {
+        let name = format!("{fate}-{}", world.ns);
+        let crd = free_crd(made);
+        paths.push([
+            format!("/api/v1/namespaces/{name}"),
+            format!("{CRDS}/{}", text(&crd["metadata"]["name"])),
+        ]);
+        let metadata = json!({ "name": name });
+        objects.push(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata }));
+        objects.push(crd);
+    }
+    let founder = kind.make(&instance, json!({ "objects": objects })).await;
+    for path in paths.iter().flatten() {
+        let made = world.get(path).await.unwrap().unwrap();
+        let owner = &made["metadata"]["ownerReferences"][0]["uid"];
+        assert_eq!(*owner, founder["metadata"]["uid"], "{path}");
+    }
+
+    let (gone, bare, taken) = (&paths[0], &paths[1], &paths[2]);
+    let (release, namespace) = (
+        "instance.atc.yoke.cd/release",
+        "instance.atc.yoke.cd/namespace",
+    );
+    for path in gone {
+        world.delete(path).await;
+        world.gone(path).await;
+    }
+    let annotate = |annotations: Value| json!({ "metadata": { "annotations": annotations } });
+    for path in bare {
+        world.merge(path, &annotate(json!({ release: null }))).await;
+    }
+    let theirs = json!({ release: "theirs", namespace: world.ns });
+    for path in taken {
+        world.merge(path, &annotate(theirs.clone())).await;
+    }
+    kind.delete(&instance).await;
+
+    // With one reference left, the garbage collector would take them now, and all that is in them.
+    for path in bare.iter().chain(taken) {
+        let left = world.get(path).await.unwrap().unwrap();
+        let metadata = &left["metadata"];
+        assert!(metadata["ownerReferences"].is_null(), "{metadata}");
+        assert!(metadata["deletionTimestamp"].is_null(), "{metadata}");
+    }
+    let managed = "app.kubernetes.io/managed-by";
+    for path in bare {
+        let metadata = &world.get(path).await.unwrap().unwrap()["metadata"];
+        assert!(metadata["annotations"][namespace].is_null(), "{metadata}");
+        assert!(metadata["labels"][managed].is_null(), "{metadata}");
+    }
+    for path in taken {
+        let metadata = &world.get(path).await.unwrap().unwrap()["metadata"];
+        assert_eq!(metadata["annotations"][release], "theirs");
+        assert_eq!(metadata["annotations"][namespace], world.ns);
+        assert_eq!(metadata["labels"][managed], "atc.yoke");
+    }
+    for path in bare.iter().chain(taken) {
+        world.delete(path).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_invalid_object_writes_nothing_r73_r145() {
     let world = World::new().await;
     let kind = world.loose().await;

@@ -168,7 +168,6 @@ async fn a_probe_that_others_refuse_proves_no_protection() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_that_others_kept_from_being_written_is_written_later() {
     let solo = Solo::begin().await;
-    let world = &solo.world;
     let proxy = Proxy::start(plane()).await.unwrap();
     let atc = behind(&solo, &proxy).await;
     let kind = solo.kind().await;

@@ -11,8 +11,13 @@ use anyhow::{Result, anyhow};
 use atc_tests::{AirwayBuilder, Atc, Cluster, FileServer, condition, eventually, guest, is_ready};
 use serde_json::{Value, json};
 
+pub(crate) use crate::printed::{configmap, configmap_in, deployment, free_crd, job, look};
+
 /// How long anything may take before a test says that it will not come. Nothing here is about speed.
 pub(crate) const LIMIT: Duration = Duration::from_mins(1);
+/// How long an event may take to have its effect. The cases ask for 2 s, but here all tests run at once, on slow machines, too. It is
+/// far below the 35 s after which a watch is begun anew, which would make up for an event that was lost.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
 pub(crate) const AIRWAYS: &str = "/apis/yoke.cd/v1alpha1/airways";
 pub(crate) const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 pub(crate) const HOOKS: &str =
@@ -153,7 +158,16 @@ impl World {
     }
 
     pub(crate) async fn gone(&self, path: &str) {
-        eventually(LIMIT, &format!("{path} is gone"), || async {
+        self.gone_within(LIMIT, path).await;
+    }
+
+    /// The same where an event has it removed.
+    pub(crate) async fn gone_soon(&self, path: &str) {
+        self.gone_within(SOON, path).await;
+    }
+
+    async fn gone_within(&self, limit: Duration, path: &str) {
+        eventually(limit, &format!("{path} is gone"), || async {
             Ok(self.get(path).await?.is_none().then_some(()))
         })
         .await;
@@ -176,8 +190,17 @@ impl World {
 
     /// Waits until a ConfigMap has this data, among others.
     pub(crate) async fn has(&self, name: &str, data: Value) {
+        self.has_within(LIMIT, name, data).await;
+    }
+
+    /// The same where an event brings it about.
+    pub(crate) async fn has_soon(&self, name: &str, data: Value) {
+        self.has_within(SOON, name, data).await;
+    }
+
+    async fn has_within(&self, limit: Duration, name: &str, data: Value) {
         let path = self.core("configmaps", name);
-        eventually(LIMIT, &format!("ConfigMap {name} has {data}"), || async {
+        eventually(limit, &format!("ConfigMap {name} has {data}"), || async {
             let found = self.get(&path).await?.unwrap_or_default();
             let all = data.as_object().unwrap().iter();
             if all.clone().all(|(key, value)| found["data"][key] == *value) {
@@ -244,7 +267,12 @@ impl World {
 
     /// How often the flight of an instance ran, reviews at admission included: from the log of the shared atc.
     pub(crate) fn runs(&self, kind: &Kind<'_>, name: &str) -> usize {
-        let release = format!("\"release\":\"{}\"", kind.release(name));
+        self.runs_of(&kind.release(name))
+    }
+
+    /// The same of a release, whose name no other test has.
+    pub(crate) fn runs_of(&self, release: &str) -> usize {
+        let release = format!("\"release\":\"{release}\"");
         let log = self.cluster.plane().folder().join("atc-atc.log");
         let log = std::fs::read_to_string(log).unwrap_or_default();
         let ran = |line: &&str| line.contains("\"flight ran\"") && line.contains(&release);
@@ -516,69 +544,4 @@ fn shown(object: Option<&Value>) -> String {
 /// The text in a value; empty for anything else.
 pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
-}
-
-/// A ConfigMap for a flight to print, in the namespace of its instance.
-pub(crate) fn configmap(name: &str, data: Value) -> Value {
-    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": data })
-}
-
-/// The same in a namespace.
-pub(crate) fn configmap_in(namespace: &str, name: &str, data: Value) -> Value {
-    let mut object = configmap(name, data);
-    object["metadata"]["namespace"] = namespace.into();
-    object
-}
-
-/// A Deployment of pods that the fake node runs.
-pub(crate) fn deployment(name: &str, replicas: u32) -> Value {
-    let labels = json!({ "app": name });
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": { "name": name },
-        "spec": {
-            "replicas": replicas,
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": { "containers": [{ "name": "main", "image": "none" }] },
-            },
-        },
-    })
-}
-
-/// A Job whose pod the fake node completes.
-pub(crate) fn job(name: &str) -> Value {
-    json!({
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": { "name": name },
-        "spec": { "template": { "spec": {
-            "restartPolicy": "Never", "containers": [{ "name": "main", "image": "none" }],
-        } } },
-    })
-}
-
-/// A look-up of a core object's field by the flight `puppet`.
-pub(crate) fn look(name: &str, kind: &str, namespace: &str, object: &str, path: &str) -> Value {
-    json!({ "name": name, "kind": kind, "namespace": namespace, "object": object, "path": path })
-}
-
-/// A CRD of namespaced objects that may hold anything, in a group of its own.
-pub(crate) fn free_crd(kind: &str) -> Value {
-    let plural = format!("{}s", kind.to_lowercase());
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.made.dev") },
-        "spec": {
-            "group": "made.dev",
-            "scope": "Namespaced",
-            "names": { "plural": plural, "singular": kind.to_lowercase(), "kind": kind },
-            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-            } } }],
-        },
-    })
 }

@@ -20,7 +20,7 @@ const AT_ONCE: Duration = Duration::from_secs(3);
 const COUNTER: &str = "apiserver_admission_webhook_admission_duration_seconds_count{";
 
 /// How often the API server has asked each webhook.
-async fn asked(world: &World) -> BTreeMap<String, f64> {
+pub(crate) async fn asked(world: &World) -> BTreeMap<String, f64> {
     let metrics = world.cluster.api.text("/metrics").await.unwrap();
     let mut asked = BTreeMap::new();
     for line in metrics.lines().filter(|line| line.starts_with(COUNTER)) {

@@ -224,6 +224,15 @@ impl Engine {
                 names.join(", ")
             ));
         }
+        if owner_uid.is_some() {
+            // What is left alone must not go with us as ours by an owner reference.
+            let left = self.reach().orphan_all(&pruned.not_ours, us, owner_uid);
+            for error in left.await.into_iter().filter_map(Result::err) {
+                forbidden &= is_forbidden(&error);
+                going = false;
+                failures.push(chain(&error));
+            }
+        }
         let answers = self.reach().orphan_all(&plan.orphan, us, owner_uid).await;
         for (item, answer) in plan.orphan.iter().zip(answers) {
             match answer {

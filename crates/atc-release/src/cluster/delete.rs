@@ -4,7 +4,7 @@ use atc_api::names;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::mapping::Mapping;
+use super::mapping::{Mapping, encode};
 use super::read::LiveMeta;
 use super::request::{Call, JSON, JSON_PATCH};
 use super::{Cluster, ClusterError, ErrorKind};
@@ -12,6 +12,21 @@ use crate::ownership::{Owner, owner_of};
 
 /// Tries of an orphaning whose object changes under it each time.
 const MAX_ORPHAN_TRIES: u32 = 5;
+
+/// Our marks among the labels.
+const LABELS: [&str; 3] = [
+    names::LABEL_MANAGED_BY,
+    names::LABEL_OLD_RELEASE,
+    names::LABEL_OLD_NAMESPACE,
+];
+
+/// Our marks among the annotations.
+const ANNOTATIONS: [&str; 4] = [
+    names::ANNOTATION_RELEASE,
+    names::ANNOTATION_NAMESPACE,
+    names::ANNOTATION_INSTANCE_REF,
+    names::ANNOTATION_FLIGHT,
+];
 
 /// What happens to what the deleted object owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +54,7 @@ pub enum Orphaned {
     Released,
     /// There is no such object, or no such kind.
     Gone,
-    /// The object belongs to somebody else, or to nobody: it was left as it is.
+    /// The object belongs to somebody else, or to nobody: it was left as it is, but for owner references to ours.
     NotOurs,
 }
 
@@ -100,8 +115,9 @@ impl Cluster {
     /// Takes our marks off an object, so that it lives on as nobody's: the managed-by label, the annotations that name
     /// release, namespace, instance and Flight, the old labels, and the owner references to `owner_uid`.
     ///
-    /// Nothing happens unless the object is `us`'s at the moment of the change; marks that are not there are no error,
-    /// nor is an object or a kind that is gone.
+    /// Of an object that is not `us`'s at the moment of the change no more is taken than those owner references: with one of
+    /// them the garbage collector would delete it, whoever has it by then, as soon as that owner is gone. Marks that are not
+    /// there are no error, nor is an object or a kind that is gone.
     pub async fn orphan(
         &self,
         mapping: &Mapping,
@@ -118,14 +134,19 @@ impl Cluster {
                 Err(error) if error.kind() == ErrorKind::NoSuchKind => return Ok(Orphaned::Gone),
                 Err(error) => return Err(error),
             };
-            if owner_of(live.value()).as_ref() != Some(us) {
-                return Ok(Orphaned::NotOurs);
-            }
-            let patch = strip_marks(&live, owner_uid);
+            let (marks, done) = match hold_on(&live, us, owner_uid) {
+                Hold::Nothing => return Ok(Orphaned::NotOurs),
+                Hold::Reference => (false, Orphaned::NotOurs),
+                Hold::Marks => (true, Orphaned::Released),
+            };
+            let patch = strip(&live, marks, owner_uid);
+            // By the field manager our own writes are told from others' as the same user.
+            let query = format!("fieldManager={}", encode(&self.options().field_manager));
             let call = Call::object("release", Method::PATCH, mapping, namespace, name, "")?
+                .query(&query)
                 .body(JSON_PATCH, &patch);
             match self.patch(call, mapping).await {
-                Ok(_) => return Ok(Orphaned::Released),
+                Ok(_) => return Ok(done),
                 Err(error) => match error.kind() {
                     ErrorKind::NotFound | ErrorKind::NoSuchKind => return Ok(Orphaned::Gone),
                     // A test failed (which the server calls invalid), so look again.
@@ -137,29 +158,46 @@ impl Cluster {
     }
 }
 
-/// The JSON patch that takes our marks off this very object in this very state.
-fn strip_marks(live: &LiveMeta, owner_uid: Option<&str>) -> Value {
+/// What of ours an object has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hold {
+    /// Nothing.
+    Nothing,
+    /// An owner reference, and it is somebody else's.
+    Reference,
+    /// Marks: it is ours, or nobody's with an owner reference to ours, as when one of the marks was taken off by hand.
+    Marks,
+}
+
+fn hold_on(live: &LiveMeta, us: &Owner, owner_uid: Option<&str>) -> Hold {
+    let refers = |uid: &str| {
+        live.owner_references()
+            .iter()
+            .any(|owner| owner["uid"] == uid)
+    };
+    let is_referred = owner_uid.is_some_and(refers);
+    match owner_of(live.value()) {
+        Some(owner) if owner == *us => Hold::Marks,
+        Some(_) if is_referred => Hold::Reference,
+        None if is_referred => Hold::Marks,
+        _ => Hold::Nothing,
+    }
+}
+
+/// The JSON patch that takes our owner references, and our marks if wanted, off this very object in this very state.
+fn strip(live: &LiveMeta, marks: bool, owner_uid: Option<&str>) -> Value {
     let mut patch = vec![
         json!({ "op": "test", "path": "/metadata/uid", "value": live.uid() }),
         json!({ "op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version() }),
     ];
     let mut remove = |path: String| patch.push(json!({ "op": "remove", "path": path }));
-    for key in [
-        names::LABEL_MANAGED_BY,
-        names::LABEL_OLD_RELEASE,
-        names::LABEL_OLD_NAMESPACE,
-    ] {
-        if live.label(key).is_some() {
+    for key in LABELS {
+        if marks && live.label(key).is_some() {
             remove(format!("/metadata/labels/{}", pointer(key)));
         }
     }
-    for key in [
-        names::ANNOTATION_RELEASE,
-        names::ANNOTATION_NAMESPACE,
-        names::ANNOTATION_INSTANCE_REF,
-        names::ANNOTATION_FLIGHT,
-    ] {
-        if live.annotation(key).is_some() {
+    for key in ANNOTATIONS {
+        if marks && live.annotation(key).is_some() {
             remove(format!("/metadata/annotations/{}", pointer(key)));
         }
     }
@@ -189,17 +227,8 @@ mod tests {
             "labels": {"app.kubernetes.io/managed-by": "yoke", "x": "y"},
             "annotations": {"instance.atc.yoke.cd/release": "r"},
             "ownerReferences": [{"uid": "a"}, {"uid": "b"}, {"uid": "a"}]}}));
-        let paths = |patch: &Value| -> Vec<String> {
-            patch
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter(|op| op["op"] == "remove")
-                .map(|op| op["path"].as_str().unwrap_or_default().to_owned())
-                .collect()
-        };
         assert_eq!(
-            paths(&strip_marks(&live, Some("a"))),
+            removed(&strip(&live, true, Some("a"))),
             [
                 "/metadata/labels/app.kubernetes.io~1managed-by",
                 "/metadata/annotations/instance.atc.yoke.cd~1release",
@@ -207,7 +236,62 @@ mod tests {
                 "/metadata/ownerReferences/0"
             ]
         );
+        assert_eq!(
+            removed(&strip(&live, false, Some("b"))),
+            ["/metadata/ownerReferences/1"]
+        );
         let bare = LiveMeta::of(&json!({"metadata": {"uid": "u", "resourceVersion": "5"}}));
-        assert!(paths(&strip_marks(&bare, None)).is_empty());
+        assert!(removed(&strip(&bare, true, None)).is_empty());
+    }
+
+    #[test]
+    fn the_patch_is_for_that_object_in_that_state() {
+        let live = LiveMeta::of(&json!({"metadata": {"uid": "u", "resourceVersion": "5"}}));
+        for marks in [true, false] {
+            let patch = strip(&live, marks, Some("a"));
+            assert_eq!(
+                patch,
+                json!([
+                    {"op": "test", "path": "/metadata/uid", "value": "u"},
+                    {"op": "test", "path": "/metadata/resourceVersion", "value": "5"},
+                ])
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_ours_loses_our_reference_alone_w20() {
+        let us = Owner::new("n", "r");
+        let release = |release: &str| json!({"instance.atc.yoke.cd/namespace": "n", "instance.atc.yoke.cd/release": release});
+        let half = json!({"instance.atc.yoke.cd/namespace": "n"});
+        let check = |annotations: &Value, owners: &[&str], expect: Hold| {
+            let owners: Vec<Value> = owners.iter().map(|uid| json!({"uid": uid})).collect();
+            let live = json!({"metadata": {"annotations": annotations, "ownerReferences": owners}});
+            let hold = hold_on(&LiveMeta::of(&live), &us, Some("ours"));
+            assert_eq!(hold, expect, "{live}");
+        };
+        for owners in [vec![], vec!["ours"], vec!["theirs"]] {
+            check(&release("r"), &owners, Hold::Marks);
+        }
+        for annotations in [&half, &Value::Null] {
+            check(annotations, &["theirs", "ours"], Hold::Marks);
+            check(annotations, &["theirs"], Hold::Nothing);
+        }
+        check(&release("other"), &["theirs", "ours"], Hold::Reference);
+        check(&release("other"), &["theirs"], Hold::Nothing);
+        // Without an owner there is no reference of ours.
+        let live = json!({"metadata": {"annotations": half, "ownerReferences": [{"uid": "ours"}]}});
+        assert_eq!(hold_on(&LiveMeta::of(&live), &us, None), Hold::Nothing);
+    }
+
+    /// The paths that a patch removes.
+    fn removed(patch: &Value) -> Vec<String> {
+        patch
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|op| op["op"] == "remove")
+            .map(|op| op["path"].as_str().unwrap_or_default().to_owned())
+            .collect()
     }
 }
