@@ -44,6 +44,7 @@ mod protect;
 mod prune;
 mod readiness;
 mod registry;
+mod setbacks;
 mod solo;
 mod status;
 mod takeover;

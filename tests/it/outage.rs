@@ -22,7 +22,7 @@ fn kubeconfig(name: &str, like: &std::path::Path, server: &str) -> String {
 }
 
 /// An atc behind a proxy.
-async fn behind(solo: &Solo, proxy: &Proxy) -> Atc<'static> {
+pub(crate) async fn behind(solo: &Solo, proxy: &Proxy) -> Atc<'static> {
     let config = kubeconfig(
         "kubeconfig-proxy",
         &plane().atc_kubeconfig(),

@@ -265,14 +265,7 @@ async fn adopt(control: &Arc<Control>, kind: &Arc<Kind>, name: &Arc<str>, object
         insecure: airway.spec.insecure,
         spec: hash(&object["spec"]),
     });
-    instances::serve(
-        control,
-        kind,
-        name,
-        &mapping,
-        LiveMeta::of(&crd).uid(),
-        false,
-    );
+    instances::serve(control, kind, name, &mapping, LiveMeta::of(&crd).uid());
 }
 
 /// An Airway whose CRD and webhook configuration stand.
@@ -333,13 +326,13 @@ async fn serve(
         insecure: airway.spec.insecure,
         spec: hash(&object["spec"]),
     };
-    let differs = kind.set_setup(setup);
+    kind.set_setup(setup);
     let wanted = control.service.of_airway(name, &uid, &served);
     let hook = hooks::bring(control, wanted)
         .await
         .map_err(AirwayError::Hook)?;
     let crd_uid = LiveMeta::of(&crd).uid().to_owned();
-    instances::serve(control, kind, name, &mapping, &crd_uid, differs);
+    instances::serve(control, kind, name, &mapping, &crd_uid);
     let crd = tracked_crd(name, Seen::Present(Fingerprint::of(&crd)));
     Ok(Served {
         dependencies: vec![crd, hook.seen],

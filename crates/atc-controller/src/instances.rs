@@ -22,16 +22,16 @@ use crate::owner::Owner;
 use crate::protect::{self, Guard};
 use crate::queue::{Cause, Work};
 
-/// Watches the instances, if they are not watched already; evaluates all of them where `differs` says that they may come
-/// out differently.
+/// Watches the instances, if they are not watched already; else evaluates all of them where they may come out differently
+/// than when they were evaluated last. A watch that begins has each of them evaluated anyway.
 pub(crate) fn serve(
     control: &Arc<Control>,
     kind: &Arc<Kind>,
     airway: &Arc<str>,
     mapping: &Mapping,
     crd_uid: &str,
-    differs: bool,
 ) {
+    let due = kind.take_due();
     if let Some(stop) = kind.watch(mapping, crd_uid, &control.stop) {
         tracing::info!(%airway, version = mapping.version, "serving instances");
         let (control, kind, airway, mapping) = (
@@ -49,7 +49,7 @@ pub(crate) fn serve(
             };
             objects::run(client, mapping, Only::All, &sink, stop).await;
         });
-    } else if differs {
+    } else if due {
         evaluate_all(control, kind, airway);
     }
 }
