@@ -1,7 +1,9 @@
 //! Airways whose steps fail midway: what was begun is finished, and nobody waits for what never comes.
 
+use std::time::Duration;
+
 use anyhow::anyhow;
-use atc_tests::{AirwayBuilder, Fault, Proxy, condition};
+use atc_tests::{AirwayBuilder, Fault, Proxy, condition, eventually, never};
 use serde_json::{Value, json};
 
 use crate::{
@@ -10,10 +12,13 @@ use crate::{
     world::{HOOKS, Kind, LIMIT, configmap, puppet, text},
 };
 
+/// How long is looked for what must not happen.
+const SILENCE: Duration = Duration::from_secs(2);
+
 /// Waits until the Airway says that something is wrong with it as it is now, in these words.
 async fn is_wrong(kind: &Kind<'_>, words: &str) {
     let what = format!("Airway {} says {words:?}", kind.airway.name());
-    atc_tests::eventually(LIMIT, &what, || async {
+    eventually(LIMIT, &what, || async {
         let airway = kind.world.get(&kind.airway_path()).await?;
         let airway = airway.unwrap_or_default();
         let generation = &airway["metadata"]["generation"];
@@ -50,5 +55,55 @@ async fn an_edit_reaches_the_instances_though_the_webhook_could_not_be_seen_to_f
     proxy.heal();
     kind.settled().await;
     world.has("m", json!({ "note": "inner" })).await;
+    kind.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_that_went_while_its_watch_was_replaced_is_gone() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let proxy = Proxy::start(plane()).await.unwrap();
+    let _atc = behind(&solo, &proxy).await;
+    let airway = AirwayBuilder::new("Replaced", &puppet()).set("skipAdmissionWebhook", true);
+    let kind = world.kind(airway).await;
+    for name in ["ghost", "kept"] {
+        let inner = json!({ "objects": [configmap(name, json!({ "note": "inner" }))] });
+        kind.make(name, json!({ "note": "outer", "inner": inner }))
+            .await;
+    }
+    // The watch of the stored version goes blind. One instance goes, without a word from its finalizer.
+    proxy.fail("GET /apis/tests.atc.dev/v1/replaceds", Fault::Cut);
+    proxy.cut_all();
+    let path = kind.path("ghost");
+    world.delete(&path).await;
+    let none = json!({ "metadata": { "finalizers": null } });
+    world.merge(&path, &none).await;
+    world.gone(&path).await;
+    world.gone(&world.core("configmaps", "ghost")).await;
+
+    // Another version is stored: another watch.
+    let mut template = kind.airway.build()["spec"]["template"].clone();
+    let mut second = template["versions"][0].clone();
+    template["versions"][0]["storage"] = false.into();
+    second["name"] = "v2".into();
+    template["versions"].as_array_mut().unwrap().push(second);
+    kind.update(json!({ "template": template })).await;
+    eventually(LIMIT, "the other one is evaluated as v2", || async {
+        let child = world.get(&world.core("configmaps", "kept")).await?;
+        let owner = child.unwrap_or_default()["metadata"]["ownerReferences"][0].clone();
+        Ok(text(&owner["apiVersion"]).ends_with("/v2").then_some(()))
+    })
+    .await;
+    // All that are known are evaluated once more.
+    let before = proxy.requests().len();
+    kind.update(json!({ "objectPath": ["spec", "inner"] }))
+        .await;
+    world.has("kept", json!({ "note": "inner" })).await;
+    never(SILENCE, "the one that went is evaluated", || async {
+        let since = proxy.requests().split_off(before);
+        let writes = |request: &String| !request.starts_with("GET ") && request.contains("/ghost");
+        Ok(since.into_iter().find(writes))
+    })
+    .await;
     kind.finish().await;
 }

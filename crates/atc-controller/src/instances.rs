@@ -107,6 +107,11 @@ impl Sink for InstanceSink {
     }
 
     fn alive(&self, _: Instant) {}
+
+    /// The watch is another one where the CRD is, or its stored version.
+    fn held(&self) -> Vec<ResourceRef> {
+        self.kind.references()
+    }
 }
 
 /// Has the status of an instance written again, if others changed what we said there.
