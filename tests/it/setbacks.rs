@@ -107,3 +107,45 @@ async fn an_instance_that_went_while_its_watch_was_replaced_is_gone() {
     .await;
     kind.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_airway_whose_webhook_can_not_be_written_can_be_deleted() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let proxy = Proxy::start(plane()).await.unwrap();
+    let mut atc = behind(&solo, &proxy).await;
+    let kind = world.kind(AirwayBuilder::new("Unhooked", &puppet())).await;
+    kind.make("a", json!({ "note": "1" })).await;
+    atc.kill();
+    let hook = format!("PATCH {HOOKS}/{}", kind.airway.name());
+    proxy.fail(&hook, Fault::Status(403, None));
+    atc.restart().await.unwrap();
+    is_wrong(&kind, "its instances are not reviewed").await;
+    kind.remove().await;
+    world.gone(&world.core("configmaps", "a")).await;
+    assert!(world.revisions().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_airway_that_can_not_be_read_can_be_deleted() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let mut atc = solo.atc(&[]).await;
+    let kind = world.kind(AirwayBuilder::new("Unread", &puppet())).await;
+    for name in ["a", "b"] {
+        kind.make(name, json!({ "note": "1" })).await;
+    }
+    atc.kill();
+    // It fits the schema, and nobody reviews it.
+    world.delete(&format!("{HOOKS}/atc-airway")).await;
+    let edit = json!({ "spec": { "fixDriftInterval": "9999999h" } });
+    world.merge(&kind.airway_path(), &edit).await;
+    atc.restart().await.unwrap();
+    is_wrong(&kind, "can't be read").await;
+    kind.delete("a").await;
+    world.gone(&world.core("configmaps", "a")).await;
+    world.has("b", json!({ "note": "1" })).await;
+    kind.remove().await;
+    world.gone(&world.core("configmaps", "b")).await;
+    assert!(world.revisions().await.is_empty());
+}

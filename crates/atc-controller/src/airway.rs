@@ -28,10 +28,12 @@ use crate::kinds::{Kind, Setup, hash};
 use crate::modules::{Converter, load, load_converter};
 use crate::owner::Owner;
 
+mod adopt;
 mod established;
 mod flight;
 mod reach;
 
+use adopt::adopt;
 use established::{ESTABLISH, established};
 use flight::{served_before, withdraw};
 
@@ -229,43 +231,6 @@ fn is_left_by(object: &Value, airway: &str) -> bool {
                 .as_str()
                 .is_some_and(|version| version.starts_with("yoke.cd/"))
     })
-}
-
-/// Serves the instances of a CRD that is there from before, so that they can be removed or go on, though the Airway is
-/// on its way out or says something that can't be done. Does nothing once instances are served.
-async fn adopt(control: &Arc<Control>, kind: &Arc<Kind>, name: &Arc<str>, object: &Value) {
-    if kind.setup().is_some() {
-        return;
-    }
-    let Ok(airway) = serde_json::from_value::<Airway>(object.clone()) else {
-        return;
-    };
-    let uid = airway.metadata.uid.clone().unwrap_or_default();
-    let crd = match live_crd(control, name).await {
-        Ok(Some(crd)) if is_owned_by(&crd, &uid) => crd,
-        Ok(_) => return,
-        Err(error) => {
-            tracing::warn!(airway = %name, error = chain(&error), "can't see which instances there are");
-            return;
-        }
-    };
-    let Ok(served) = crd::served_kind(&crd["spec"]) else {
-        return;
-    };
-    let mapping = instance_mapping(&served);
-    let matchers = airway.spec.resource_access_matchers.iter().collect();
-    kind.set_setup(Setup {
-        settings: settings(&airway, &mapping, &uid, matchers),
-        flight: load(control, &airway, false)
-            .await
-            .map_err(|error| error.chain()),
-        converter: None,
-        skip_admission: airway.spec.skip_admission_webhook,
-        scales: served.scales.clone(),
-        insecure: airway.spec.insecure,
-        spec: hash(&object["spec"]),
-    });
-    instances::serve(control, kind, name, &mapping, LiveMeta::of(&crd).uid());
 }
 
 /// An Airway whose CRD and webhook configuration stand.

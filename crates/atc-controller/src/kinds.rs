@@ -151,6 +151,12 @@ impl Kind {
         Some(stop)
     }
 
+    /// Whether instances are watched.
+    pub(crate) fn is_watched(&self) -> bool {
+        let watch = lock(&self.watch);
+        watch.as_ref().is_some_and(|now| !now.stop.is_cancelled())
+    }
+
     /// Ends the watch of instances.
     pub(crate) fn stop(&self) {
         if let Some(watch) = lock(&self.watch).take() {
