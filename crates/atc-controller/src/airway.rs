@@ -1,9 +1,6 @@
 //! Airway → CRD, webhook configuration, instance controller; and all of that away again.
 
-mod refresh;
-
 use std::sync::Arc;
-use std::time::Duration;
 
 use atc_api::{Airway, names};
 use atc_engine::access::Matchers;
@@ -12,13 +9,13 @@ use atc_engine::error::{EngineError, chain};
 use atc_engine::flight::Bounds;
 use atc_engine::instance::{InstanceSettings, Subject};
 use atc_engine::release::cluster::{
-    ApplyOptions, ClusterError, Deleted, ErrorKind, LiveMeta, Mapping, MetadataEdit, Propagation,
+    ApplyOptions, ClusterError, ErrorKind, LiveMeta, Mapping, MetadataEdit,
 };
 use atc_engine::release::object::{Object, ObjectError};
 use atc_engine::status::{self, Ready};
 use atc_engine::watch::{Dependencies, Dependency, Fingerprint, Seen};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::control::Control;
 use crate::crd::{self, ServedKind, TemplateError};
@@ -31,14 +28,16 @@ use crate::owner::Owner;
 mod adopt;
 mod established;
 mod flight;
+mod outcome;
 mod reach;
+mod refresh;
+mod removal;
 
 use adopt::adopt;
 use established::{ESTABLISH, established};
 use flight::{served_before, withdraw};
-
-/// While a CRD goes, it is looked at again at least this often, should no event tell of it.
-const GOING: Duration = Duration::from_secs(5);
+use outcome::{Outcome, Served};
+use removal::going;
 
 /// Why an Airway is not served as it says.
 #[derive(Debug, thiserror::Error)]
@@ -125,82 +124,48 @@ pub(crate) async fn reconcile(control: &Arc<Control>, name: &Arc<str>) -> Dispos
     let owner = Owner::Airway(name.clone());
     let mut object = (*kind.airway()).clone();
     control.hub.begin(&owner);
-    let (ready, disposition, dependencies) = if LiveMeta::of(&object).is_deleting() {
-        adopt(control, &kind, name, &object).await;
-        match remove(control, &kind, &object).await {
-            Ok(None) => {
-                control.hub.forget(&owner);
-                return Disposition::Wait;
-            }
-            Ok(Some(crd)) => {
-                let words = "waiting for its instances and its CustomResourceDefinition to go";
-                (
-                    Ready::terminating(words),
-                    Disposition::After(GOING),
-                    vec![tracked_crd(name, Seen::Present(crd))],
-                )
-            }
-            Err(error) => (
-                Ready::terminating(chain(&error)),
-                error.disposition(),
-                Vec::new(),
-            ),
-        }
+    let outcome = if LiveMeta::of(&object).is_deleting() {
+        let Some(outcome) = going(control, &kind, name, &object).await else {
+            control.hub.forget(&owner);
+            return Disposition::Wait;
+        };
+        outcome
     } else {
         match serve(control, &kind, name, &mut object).await {
-            Ok(Served {
-                dependencies,
-                without: Some(error),
-                ..
-            }) => {
-                tracing::warn!(airway = %name, error = chain(&error), "Airway is not served as it says");
-                (
-                    Ready::error(chain(&error)),
-                    error.disposition(),
-                    dependencies,
-                )
-            }
-            Ok(Served {
-                dependencies,
-                again,
-                without: None,
-            }) => (
-                Ready {
-                    status: true,
-                    reason: "Ready",
-                    message: "instances are served".into(),
-                },
-                match again {
-                    Some(pause) => Disposition::After(pause),
-                    None => refresh::next(&kind.airway()["spec"]["wasmUrls"]),
-                },
-                dependencies,
-            ),
-            Err(error) => {
-                tracing::warn!(airway = %name, error = chain(&error), "Airway is not served as it says");
-                adopt(control, &kind, name, &object).await;
-                withdraw(control, &kind, name, &object).await;
-                let (hook, again) = reach::tell_again(control, name, &object).await;
-                (
-                    Ready::error(chain(&error)),
-                    again.map_or(error.disposition(), Disposition::After),
-                    hook,
-                )
-            }
+            Ok(served) => served.outcome(name, &object["spec"]["wasmUrls"]),
+            Err(error) => failed(control, &kind, name, &object, &error).await,
         }
     };
-    let failed = dependencies.is_empty();
-    if failed {
+    if outcome.dependencies.is_empty() {
         control.hub.fail(&owner, Dependencies::default());
     } else {
-        control.hub.commit(&owner, dependencies);
+        control.hub.commit(&owner, outcome.dependencies);
     }
-    match write_status(control, &object, &ready).await {
-        Ok(()) => disposition,
+    match write_status(control, &object, &outcome.ready).await {
+        Ok(()) => outcome.disposition,
         Err(error) => {
             tracing::warn!(airway = %name, error = chain(&error), "can't write the Airway's status");
             Disposition::Retry
         }
+    }
+}
+
+/// An Airway that can't be served as it says. Its instances go on as far as they can.
+async fn failed(
+    control: &Arc<Control>,
+    kind: &Arc<Kind>,
+    name: &Arc<str>,
+    object: &Value,
+    error: &AirwayError,
+) -> Outcome {
+    tracing::warn!(airway = %name, error = chain(error), "Airway is not served as it says");
+    adopt(control, kind, name, object).await;
+    withdraw(control, kind, name, object).await;
+    let (dependencies, again) = reach::tell_again(control, name, object).await;
+    Outcome {
+        ready: Ready::error(chain(error)),
+        disposition: again.map_or(error.disposition(), Disposition::After),
+        dependencies,
     }
 }
 
@@ -231,16 +196,6 @@ fn is_left_by(object: &Value, airway: &str) -> bool {
                 .as_str()
                 .is_some_and(|version| version.starts_with("yoke.cd/"))
     })
-}
-
-/// An Airway whose CRD and webhook configuration stand.
-struct Served {
-    /// What it depends on.
-    dependencies: Vec<Dependency>,
-    /// When to look again in any case.
-    again: Option<Duration>,
-    /// What it is served without: its flight can't be had.
-    without: Option<AirwayError>,
 }
 
 /// Finalizer, CRD, flight, webhook, instances.
@@ -381,81 +336,6 @@ async fn apply(control: &Control, what: &'static str, value: Value) -> Result<Va
     Ok(applied
         .map_err(|source| AirwayError::Cluster { what, source })?
         .live)
-}
-
-/// Removes what the Airway made. Gives the CRD that is still going, or nothing when all is gone and the Airway was let go.
-async fn remove(
-    control: &Control,
-    kind: &Kind,
-    object: &Value,
-) -> Result<Option<Fingerprint>, AirwayError> {
-    let live = LiveMeta::of(object);
-    let name = live.name();
-    let cluster = control.engine.cluster();
-    let refused = |what| move |source| AirwayError::Cluster { what, source };
-    if !live.finalizers().contains(&names::FINALIZER_AIRWAY) {
-        kind.stop();
-        return Ok(None);
-    }
-    let ours = |meta: &LiveMeta| {
-        meta.owner_references()
-            .iter()
-            .any(|owner| owner["uid"] == live.uid())
-    };
-    let hooks = hooks::mapping();
-    if let Some(hook) = cluster
-        .metadata(&hooks, "", name)
-        .await
-        .map_err(refused("a look at its webhook configuration"))?
-        && ours(&hook)
-    {
-        cluster
-            .delete(&hooks, "", name, hook.uid(), None, Propagation::Background)
-            .await
-            .map_err(refused("the removal of its webhook configuration"))?;
-    }
-    let crds = crd_mapping();
-    if let Some(crd) = cluster
-        .metadata(&crds, "", name)
-        .await
-        .map_err(refused("a look at its CustomResourceDefinition"))?
-        && ours(&crd)
-    {
-        let deleted = if crd.is_deleting() {
-            Deleted::Pending
-        } else {
-            cluster
-                .delete(&crds, "", name, crd.uid(), None, Propagation::Foreground)
-                .await
-                .map_err(refused("the removal of its CustomResourceDefinition"))?
-        };
-        if deleted == Deleted::Pending {
-            return Ok(Some(Fingerprint::of(&json!({ "metadata": crd.value() }))));
-        }
-    }
-    let edit = MetadataEdit {
-        remove_finalizer: Some(names::FINALIZER_AIRWAY.into()),
-        ..MetadataEdit::default()
-    };
-    match cluster.edit_metadata(&mapping(), &live, &edit).await {
-        Ok(_) => {}
-        // Our status write moved it on: the watch brings the newer one and this is done again.
-        Err(error) if error.kind() == ErrorKind::Stale => {
-            let now = cluster
-                .metadata(&mapping(), "", name)
-                .await
-                .map_err(refused("a look at it"))?;
-            if let Some(now) = now.filter(|now| now.uid() == live.uid()) {
-                cluster
-                    .edit_metadata(&mapping(), &now, &edit)
-                    .await
-                    .map_err(refused("the removal of its finalizer"))?;
-            }
-        }
-        Err(error) => return Err(refused("the removal of its finalizer")(error)),
-    }
-    kind.stop();
-    Ok(None)
 }
 
 async fn write_status(
