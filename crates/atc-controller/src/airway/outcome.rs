@@ -34,7 +34,7 @@ pub(super) struct Served {
 impl Served {
     /// What that comes to, for an Airway with these `wasmUrls`.
     pub(super) fn outcome(self, name: &str, urls: &Value) -> Outcome {
-        let (ready, disposition) = match &self.without {
+        let (ready, otherwise) = match &self.without {
             Some(error) => {
                 let why = chain(error);
                 tracing::warn!(
@@ -50,18 +50,45 @@ impl Served {
                     reason: "Ready",
                     message: "instances are served".into(),
                 };
-                (ready, self.due(urls))
+                (ready, refresh::next(urls))
             }
         };
         Outcome {
             ready,
-            disposition,
+            disposition: self.again.map_or(otherwise, Disposition::After),
             dependencies: self.dependencies,
         }
     }
+}
 
-    fn due(&self, urls: &Value) -> Disposition {
-        self.again
-            .map_or_else(|| refresh::next(urls), Disposition::After)
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::crd::TemplateError;
+
+    #[test]
+    fn what_is_to_be_looked_at_again_is_whatever_else_is_wrong() {
+        let pause = Duration::from_secs(5);
+        let wrong = || AirwayError::Template(TemplateError::Reserved("x".into()));
+        let urls = json!({ "flight": "https://x.dev/app.wasm" });
+        for (again, without, expect) in [
+            (None, None, Disposition::Wait),
+            (None, Some(wrong()), Disposition::Terminal),
+            (Some(pause), None, Disposition::After(pause)),
+            (Some(pause), Some(wrong()), Disposition::After(pause)),
+        ] {
+            let what = format!("{again:?} {without:?}");
+            let is_good = without.is_none();
+            let served = Served {
+                dependencies: Vec::new(),
+                again,
+                without,
+            };
+            let outcome = served.outcome("a.x.dev", &urls);
+            assert_eq!(outcome.disposition, expect, "{what}");
+            assert_eq!(outcome.ready.status, is_good, "{what}");
+        }
     }
 }
