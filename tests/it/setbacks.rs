@@ -3,17 +3,25 @@
 use std::time::Duration;
 
 use anyhow::anyhow;
-use atc_tests::{AirwayBuilder, Fault, Proxy, condition, eventually, never};
+use atc_tests::{AirwayBuilder, Fault, Proxy, condition, eventually, is_ready, never};
 use serde_json::{Value, json};
 
 use crate::{
     outage::behind,
     solo::{Solo, plane},
-    world::{HOOKS, Kind, LIMIT, configmap, puppet, text},
+    world::{AIRWAYS, CRDS, HOOKS, Kind, LIMIT, configmap, puppet, text},
 };
 
 /// How long is looked for what must not happen.
 const SILENCE: Duration = Duration::from_secs(2);
+
+/// What is done at once takes no longer, on a busy machine, either.
+const SOON: Duration = Duration::from_secs(5);
+
+/// Whether a line of the log says that an Airway could not be served as it says.
+fn is_failure(line: &Value, airway: &str) -> bool {
+    line["airway"] == airway && line["message"] == "Airway is not served as it says"
+}
 
 /// Waits until the Airway says that something is wrong with it as it is now, in these words.
 async fn is_wrong(kind: &Kind<'_>, words: &str) {
@@ -148,4 +156,36 @@ async fn an_airway_that_can_not_be_read_can_be_deleted() {
     kind.remove().await;
     world.gone(&world.core("configmaps", "b")).await;
     assert!(world.revisions().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crd_of_others_that_goes_is_noticed_at_once() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let atc = solo.atc(&[]).await;
+    let airway = AirwayBuilder::new("Taken", &puppet());
+    let name = airway.name();
+    let path = format!("{CRDS}/{name}");
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": name }, "spec": airway.build()["spec"]["template"],
+    });
+    world.post(CRDS, &crd).await;
+    world.post(AIRWAYS, &airway.build()).await;
+    let kind = Kind::of(world, airway);
+    is_wrong(&kind, "is not this Airway's").await;
+    // By the fourth try the next one is eight seconds off.
+    eventually(LIMIT, "it was tried four times", || async {
+        let log = atc.log();
+        let failures = log.iter().filter(|line| is_failure(line, &name)).count();
+        Ok((failures >= 4).then_some(()))
+    })
+    .await;
+    world.delete(&path).await;
+    eventually(SOON, "the Airway is served", || async {
+        let airway = world.get(&kind.airway_path()).await?;
+        Ok(airway.filter(is_ready).map(|_| ()))
+    })
+    .await;
+    kind.remove().await;
 }

@@ -13,7 +13,7 @@ use atc_engine::release::cluster::{
 };
 use atc_engine::release::object::{Object, ObjectError};
 use atc_engine::status::{self, Ready};
-use atc_engine::watch::{Dependencies, Dependency, Fingerprint, Seen};
+use atc_engine::watch::{Dependencies, Dependency, Fingerprint, Role, Seen};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::Value;
 
@@ -56,9 +56,9 @@ pub(crate) enum AirwayError {
     Converter(#[source] EngineError),
     /// The CRD of that name is somebody else's.
     #[error(
-        "CustomResourceDefinition \"{0}\" exists and is not this Airway's: deleting the Airway would delete it with all its objects, so it is not taken; remove it first or choose another name"
+        "CustomResourceDefinition \"{name}\" exists and is not this Airway's: deleting the Airway would delete it with all its objects, so it is not taken; remove it first or choose another name"
     )]
-    ForeignCrd(String),
+    ForeignCrd { name: String, live: Fingerprint },
     /// What is to be applied is no object.
     #[error("can't make {what}")]
     Object {
@@ -86,7 +86,7 @@ impl AirwayError {
         match self {
             Self::Unreadable(_) | Self::Template(_) => Disposition::Terminal,
             Self::Flight(error) | Self::Converter(error) => error.disposition(),
-            Self::ForeignCrd(_)
+            Self::ForeignCrd { .. }
             | Self::Object { .. }
             | Self::Cluster { .. }
             | Self::Hook(_)
@@ -161,7 +161,14 @@ async fn failed(
     tracing::warn!(airway = %name, error = chain(error), "Airway is not served as it says");
     adopt(control, kind, name, object).await;
     withdraw(control, kind, name, object).await;
-    let (dependencies, again) = reach::tell_again(control, name, object).await;
+    let (mut dependencies, again) = reach::tell_again(control, name, object).await;
+    if let AirwayError::ForeignCrd { live, .. } = error {
+        // It is waited for to go, or to be given to this Airway.
+        dependencies.push(Dependency {
+            role: Role::Input,
+            ..tracked_crd(name, Seen::Present(live.clone()))
+        });
+    }
     Outcome {
         ready: Ready::error(chain(error)),
         disposition: again.map_or(error.disposition(), Disposition::After),
@@ -214,11 +221,14 @@ async fn serve(
     hold(control, object).await?;
     let uid = airway.metadata.uid.clone().unwrap_or_default();
     let live = live_crd(control, name).await?;
-    if live
-        .as_ref()
-        .is_some_and(|crd| !is_owned_by(crd, &uid) && !is_left_by(crd, name))
+    if let Some(crd) = &live
+        && !is_owned_by(crd, &uid)
+        && !is_left_by(crd, name)
     {
-        return Err(AirwayError::ForeignCrd(name.to_string()));
+        return Err(AirwayError::ForeignCrd {
+            name: name.to_string(),
+            live: Fingerprint::of(crd),
+        });
     }
     // A converter that can't be had must not be named to the API server: it would ask for it at every read.
     let converter = load_converter(control, &airway, false)
