@@ -189,3 +189,27 @@ async fn a_crd_of_others_that_goes_is_noticed_at_once() {
     .await;
     kind.remove().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_writes_an_airway_at_the_same_time_is_no_trouble() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let proxy = Proxy::start(plane()).await.unwrap();
+    let atc = behind(&solo, &proxy).await;
+    let airway = AirwayBuilder::new("Contended", &puppet());
+    let name = airway.name();
+    // The finalizer is written at the second try; the status only by the turn after that which has run out of tries.
+    let stale = Fault::Status(409, None);
+    proxy.fail_times(&format!("PATCH {AIRWAYS}/{name}?"), stale.clone(), 1);
+    proxy.fail_times(&format!("PATCH {AIRWAYS}/{name}/status?"), stale, 5);
+    let kind = world.kind(airway).await;
+    let tried = proxy.requests();
+    let tries = |path: &str| {
+        let begin = format!("PATCH {AIRWAYS}/{name}{path}?");
+        let tried = tried.iter().filter(|request| request.starts_with(&begin));
+        tried.count()
+    };
+    assert!(tries("") >= 2 && tries("/status") >= 6, "{tried:?}");
+    assert!(!atc.log().iter().any(|line| is_failure(line, &name)));
+    kind.finish().await;
+}

@@ -8,11 +8,9 @@ use atc_engine::disposition::Disposition;
 use atc_engine::error::{EngineError, chain};
 use atc_engine::flight::Bounds;
 use atc_engine::instance::{InstanceSettings, Subject};
-use atc_engine::release::cluster::{
-    ApplyOptions, ClusterError, ErrorKind, LiveMeta, Mapping, MetadataEdit,
-};
+use atc_engine::release::cluster::{ApplyOptions, ClusterError, LiveMeta, Mapping};
 use atc_engine::release::object::{Object, ObjectError};
-use atc_engine::status::{self, Ready};
+use atc_engine::status::Ready;
 use atc_engine::watch::{Dependencies, Dependency, Fingerprint, Role, Seen};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::Value;
@@ -32,12 +30,14 @@ mod outcome;
 mod reach;
 mod refresh;
 mod removal;
+mod writes;
 
 use adopt::adopt;
 use established::{ESTABLISH, established};
 use flight::{served_before, withdraw};
 use outcome::{Outcome, Served};
 use removal::going;
+use writes::{hold, write_status};
 
 /// Why an Airway is not served as it says.
 #[derive(Debug, thiserror::Error)]
@@ -315,27 +315,6 @@ fn settings(airway: &Airway, mapping: &Mapping, uid: &str, matchers: Matchers) -
     }
 }
 
-async fn hold(control: &Control, object: &mut Value) -> Result<(), AirwayError> {
-    let edit = MetadataEdit {
-        add_finalizer: Some(names::FINALIZER_AIRWAY.into()),
-        ..MetadataEdit::default()
-    };
-    let refused = |source| AirwayError::Cluster {
-        what: "its finalizer",
-        source,
-    };
-    if let Some(stored) = control
-        .engine
-        .cluster()
-        .edit_metadata(&mapping(), &LiveMeta::of(object), &edit)
-        .await
-        .map_err(refused)?
-    {
-        *object = stored;
-    }
-    Ok(())
-}
-
 async fn apply(control: &Control, what: &'static str, value: Value) -> Result<Value, AirwayError> {
     let object = Object::try_from(value).map_err(|source| AirwayError::Object { what, source })?;
     let options = ApplyOptions {
@@ -346,44 +325,4 @@ async fn apply(control: &Control, what: &'static str, value: Value) -> Result<Va
     Ok(applied
         .map_err(|source| AirwayError::Cluster { what, source })?
         .live)
-}
-
-async fn write_status(
-    control: &Control,
-    object: &Value,
-    ready: &Ready,
-) -> Result<(), ClusterError> {
-    let cluster = control.engine.cluster();
-    let mut object = object.clone();
-    for _ in 0..3 {
-        let live = LiveMeta::of(&object);
-        let stored = object.get("status").cloned().unwrap_or(Value::Null);
-        let now = jiff::Timestamp::now()
-            .strftime("%Y-%m-%dT%H:%M:%SZ")
-            .to_string();
-        let generation = live.generation().unwrap_or(0);
-        let Some(next) = status::next(&stored, None, ready, generation, &now) else {
-            return Ok(());
-        };
-        match cluster
-            .replace_status(&mapping(), "", live.name(), &next, live.resource_version())
-            .await
-        {
-            Ok(_) => return Ok(()),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(error) if error.kind() == ErrorKind::Stale => {
-                match cluster.get(&mapping(), "", live.name()).await? {
-                    Some(newer) if LiveMeta::of(&newer).uid() == live.uid() => {
-                        if LiveMeta::of(&newer).generation() != live.generation() {
-                            return Ok(());
-                        }
-                        object = newer;
-                    }
-                    _ => return Ok(()),
-                }
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
