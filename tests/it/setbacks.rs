@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use anyhow::anyhow;
-use atc_tests::{AirwayBuilder, Fault, Proxy, condition, eventually, is_ready, never};
+use anyhow::{Context, anyhow};
+use atc_tests::{AirwayBuilder, Atc, Fault, Proxy, condition, eventually, is_ready, never};
 use serde_json::{Value, json};
 
 use crate::{
@@ -212,4 +212,56 @@ async fn whoever_writes_an_airway_at_the_same_time_is_no_trouble() {
     assert!(tries("") >= 2 && tries("/status") >= 6, "{tried:?}");
     assert!(!atc.log().iter().any(|line| is_failure(line, &name)));
     kind.finish().await;
+}
+
+/// How many keys the queue of an atc knows.
+async fn keys(atc: &Atc<'_>) -> anyhow::Result<usize> {
+    let (_, text) = atc.get("/metrics").await?;
+    let mut lines = text.lines();
+    let keys = lines.find_map(|line| line.strip_prefix("atc_queue_keys "));
+    Ok(keys.context("no such number")?.parse()?)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_kept_of_an_instance_whose_record_was_all_that_was_left() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let mut atc = solo.atc(&[]).await;
+    let kind = solo.kind().await;
+    for number in 0..5 {
+        kind.make(&format!("gone{number}"), json!({ "note": "1" }))
+            .await;
+    }
+    atc.kill();
+    for number in 0..5 {
+        let path = kind.path(&format!("gone{number}"));
+        world.delete(&path).await;
+        let none = json!({ "metadata": { "finalizers": null } });
+        world.merge(&path, &none).await;
+        world.gone(&path).await;
+    }
+    atc.restart().await.unwrap();
+    world.has_revisions(0).await;
+    // The process itself, each Airway, what is left of instances of other tests.
+    let mut expected = 1;
+    for airway in world.cluster.api.list(AIRWAYS).await.unwrap() {
+        let template = &airway["spec"]["template"];
+        let (group, plural) = (text(&template["group"]), text(&template["names"]["plural"]));
+        let version = text(&template["versions"][0]["name"]);
+        let path = format!("/apis/{group}/{version}/{plural}");
+        let instances = world.cluster.api.list(&path).await.unwrap_or_default();
+        expected += 1 + instances.len();
+    }
+    for plural in ["flights", "clusterflights"] {
+        let path = format!("/apis/yoke.cd/v1alpha1/{plural}");
+        expected += world.cluster.api.list(&path).await.unwrap().len();
+    }
+    eventually(LIMIT, "they are forgotten", || async {
+        let known = keys(&atc).await?;
+        if known <= expected {
+            return Ok(Some(()));
+        }
+        Err(anyhow!("{known} keys, expected {expected}"))
+    })
+    .await;
 }

@@ -138,12 +138,17 @@ pub(crate) async fn run(
         .get(airway)
         .and_then(|kind| Some((kind.setup()?, kind)));
     let Some((setup, kind)) = known else {
-        control.hub.forget(&owner);
+        forget(control, &owner, airway, target);
         return Disposition::Wait;
     };
     let Some(instance) = kind.instance(target) else {
-        control.hub.forget(&owner);
-        return leftovers::remove(control, &kind, &setup, target).await;
+        let left = leftovers::remove(control, &kind, &setup, target).await;
+        if left == Disposition::Wait {
+            forget(control, &owner, airway, target);
+        } else {
+            control.hub.forget(&owner);
+        }
+        return left;
     };
     let started = Instant::now();
     let mut memory = instance.memory.lock().await;
@@ -179,6 +184,17 @@ pub(crate) async fn run(
         control.hub.forget(&owner);
     }
     disposition
+}
+
+/// Keeps nothing of an instance that is not known when its run ends.
+fn forget(control: &Control, owner: &Owner, airway: &str, target: &ResourceRef) {
+    control.hub.forget(owner);
+    control.queue.forget(owner);
+    // One that came meanwhile had asked for its run, perhaps before that was forgotten.
+    let kind = control.kinds.get(airway);
+    if kind.is_some_and(|kind| kind.instance(target).is_some()) {
+        control.edited(owner, target.to_string());
+    }
 }
 
 /// Evaluates an instance, or looks at its status, by what it and its Airway say.
