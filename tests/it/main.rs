@@ -15,6 +15,7 @@ mod blackbox;
 mod certificates;
 mod cli;
 mod cosign;
+mod deadlines;
 mod descent;
 mod examples;
 mod fields;
