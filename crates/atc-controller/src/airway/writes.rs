@@ -61,9 +61,7 @@ pub(super) async fn write_status(
     loop {
         let live = LiveMeta::of(&object);
         let stored = object.get("status").cloned().unwrap_or(Value::Null);
-        let now = jiff::Timestamp::now()
-            .strftime("%Y-%m-%dT%H:%M:%SZ")
-            .to_string();
+        let now = status::now();
         let generation = live.generation().unwrap_or(0);
         let Some(next) = status::next(&stored, None, ready, generation, &now) else {
             return Ok(());
