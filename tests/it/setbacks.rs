@@ -7,6 +7,7 @@ use atc_tests::{AirwayBuilder, Atc, Fault, Proxy, condition, eventually, is_read
 use serde_json::{Value, json};
 
 use crate::{
+    left::force_away,
     outage::behind,
     solo::{Solo, plane},
     world::{AIRWAYS, CRDS, HOOKS, Kind, LIMIT, configmap, puppet, text},
@@ -82,11 +83,7 @@ async fn an_instance_that_went_while_its_watch_was_replaced_is_gone() {
     // The watch of the stored version goes blind. One instance goes, without a word from its finalizer.
     proxy.fail("GET /apis/tests.atc.dev/v1/replaceds", Fault::Cut);
     proxy.cut_all();
-    let path = kind.path("ghost");
-    world.delete(&path).await;
-    let none = json!({ "metadata": { "finalizers": null } });
-    world.merge(&path, &none).await;
-    world.gone(&path).await;
+    force_away(world, &kind.path("ghost")).await;
     world.gone(&world.core("configmaps", "ghost")).await;
 
     // Another version is stored: another watch.
@@ -234,11 +231,7 @@ async fn nothing_is_kept_of_an_instance_whose_record_was_all_that_was_left() {
     }
     atc.kill();
     for number in 0..5 {
-        let path = kind.path(&format!("gone{number}"));
-        world.delete(&path).await;
-        let none = json!({ "metadata": { "finalizers": null } });
-        world.merge(&path, &none).await;
-        world.gone(&path).await;
+        force_away(world, &kind.path(&format!("gone{number}"))).await;
     }
     atc.restart().await.unwrap();
     world.has_revisions(0).await;

@@ -261,10 +261,11 @@ where
     F: Fn() -> Vec<WatchHealth> + Send + Sync + 'static,
 {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let unit = Unit::Seconds;
         let mut silence = encoder.encode_descriptor(
             "watch_silence",
             "Time since the API server was last heard of by the watch of a kind",
-            Some(&Unit::Seconds),
+            Some(&unit),
             MetricType::Gauge,
         )?;
         for watch in (self.0)().into_iter().take(MAX_KINDS) {
