@@ -79,7 +79,7 @@ pub(super) async fn decide_within(
 }
 
 /// The answer when the time has not been enough.
-fn over(time: Time) -> Decision {
+pub(super) fn over(time: Time) -> Decision {
     Decision::invalid(format!("it could not be checked within {time}"))
 }
 
