@@ -18,7 +18,7 @@ fn role(name: &str) -> Value {
 }
 
 /// Deletes what nobody is there to remove, and takes all finalizers off it.
-async fn force_away(world: &World, path: &str) {
+pub(crate) async fn force_away(world: &World, path: &str) {
     world.delete(path).await;
     let none = json!({ "metadata": { "finalizers": null } });
     world.merge(path, &none).await;

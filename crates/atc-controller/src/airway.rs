@@ -1,9 +1,6 @@
 //! Airway → CRD, webhook configuration, instance controller; and all of that away again.
 
-mod refresh;
-
 use std::sync::Arc;
-use std::time::Duration;
 
 use atc_api::{Airway, names};
 use atc_engine::access::Matchers;
@@ -11,14 +8,12 @@ use atc_engine::disposition::Disposition;
 use atc_engine::error::{EngineError, chain};
 use atc_engine::flight::Bounds;
 use atc_engine::instance::{InstanceSettings, Subject};
-use atc_engine::release::cluster::{
-    ApplyOptions, ClusterError, Deleted, ErrorKind, LiveMeta, Mapping, MetadataEdit, Propagation,
-};
+use atc_engine::release::cluster::{ApplyOptions, ClusterError, LiveMeta, Mapping};
 use atc_engine::release::object::{Object, ObjectError};
-use atc_engine::status::{self, Ready};
-use atc_engine::watch::{Dependencies, Dependency, Fingerprint, Seen};
+use atc_engine::status::Ready;
+use atc_engine::watch::{Dependencies, Dependency, Fingerprint, Role, Seen};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::control::Control;
 use crate::crd::{self, ServedKind, TemplateError};
@@ -28,15 +23,21 @@ use crate::kinds::{Kind, Setup, hash};
 use crate::modules::{Converter, load, load_converter};
 use crate::owner::Owner;
 
+mod adopt;
 mod established;
 mod flight;
+mod outcome;
 mod reach;
+mod refresh;
+mod removal;
+mod writes;
 
+use adopt::adopt;
 use established::{ESTABLISH, established};
 use flight::{served_before, withdraw};
-
-/// While a CRD goes, it is looked at again at least this often, should no event tell of it.
-const GOING: Duration = Duration::from_secs(5);
+use outcome::{Outcome, Served};
+use removal::going;
+use writes::{hold, write_status};
 
 /// Why an Airway is not served as it says.
 #[derive(Debug, thiserror::Error)]
@@ -55,9 +56,9 @@ pub(crate) enum AirwayError {
     Converter(#[source] EngineError),
     /// The CRD of that name is somebody else's.
     #[error(
-        "CustomResourceDefinition \"{0}\" exists and is not this Airway's: deleting the Airway would delete it with all its objects, so it is not taken; remove it first or choose another name"
+        "CustomResourceDefinition \"{name}\" exists and is not this Airway's: deleting the Airway would delete it with all its objects, so it is not taken; remove it first or choose another name"
     )]
-    ForeignCrd(String),
+    ForeignCrd { name: String, live: Fingerprint },
     /// What is to be applied is no object.
     #[error("can't make {what}")]
     Object {
@@ -85,7 +86,7 @@ impl AirwayError {
         match self {
             Self::Unreadable(_) | Self::Template(_) => Disposition::Terminal,
             Self::Flight(error) | Self::Converter(error) => error.disposition(),
-            Self::ForeignCrd(_)
+            Self::ForeignCrd { .. }
             | Self::Object { .. }
             | Self::Cluster { .. }
             | Self::Hook(_)
@@ -123,82 +124,55 @@ pub(crate) async fn reconcile(control: &Arc<Control>, name: &Arc<str>) -> Dispos
     let owner = Owner::Airway(name.clone());
     let mut object = (*kind.airway()).clone();
     control.hub.begin(&owner);
-    let (ready, disposition, dependencies) = if LiveMeta::of(&object).is_deleting() {
-        adopt(control, &kind, name, &object).await;
-        match remove(control, &kind, &object).await {
-            Ok(None) => {
-                control.hub.forget(&owner);
-                return Disposition::Wait;
-            }
-            Ok(Some(crd)) => {
-                let words = "waiting for its instances and its CustomResourceDefinition to go";
-                (
-                    Ready::terminating(words),
-                    Disposition::After(GOING),
-                    vec![tracked_crd(name, Seen::Present(crd))],
-                )
-            }
-            Err(error) => (
-                Ready::terminating(chain(&error)),
-                error.disposition(),
-                Vec::new(),
-            ),
-        }
+    let outcome = if LiveMeta::of(&object).is_deleting() {
+        let Some(outcome) = going(control, &kind, name, &object).await else {
+            control.hub.forget(&owner);
+            return Disposition::Wait;
+        };
+        outcome
     } else {
         match serve(control, &kind, name, &mut object).await {
-            Ok(Served {
-                dependencies,
-                without: Some(error),
-                ..
-            }) => {
-                tracing::warn!(airway = %name, error = chain(&error), "Airway is not served as it says");
-                (
-                    Ready::error(chain(&error)),
-                    error.disposition(),
-                    dependencies,
-                )
-            }
-            Ok(Served {
-                dependencies,
-                again,
-                without: None,
-            }) => (
-                Ready {
-                    status: true,
-                    reason: "Ready",
-                    message: "instances are served".into(),
-                },
-                match again {
-                    Some(pause) => Disposition::After(pause),
-                    None => refresh::next(&kind.airway()["spec"]["wasmUrls"]),
-                },
-                dependencies,
-            ),
-            Err(error) => {
-                tracing::warn!(airway = %name, error = chain(&error), "Airway is not served as it says");
-                adopt(control, &kind, name, &object).await;
-                withdraw(control, &kind, name, &object).await;
-                let (hook, again) = reach::tell_again(control, name, &object).await;
-                (
-                    Ready::error(chain(&error)),
-                    again.map_or(error.disposition(), Disposition::After),
-                    hook,
-                )
-            }
+            Ok(served) => served.outcome(name, &object["spec"]["wasmUrls"]),
+            Err(error) => failed(control, &kind, name, &object, &error).await,
         }
     };
-    let failed = dependencies.is_empty();
-    if failed {
+    if outcome.dependencies.is_empty() {
         control.hub.fail(&owner, Dependencies::default());
     } else {
-        control.hub.commit(&owner, dependencies);
+        control.hub.commit(&owner, outcome.dependencies);
     }
-    match write_status(control, &object, &ready).await {
-        Ok(()) => disposition,
+    match write_status(control, &object, &outcome.ready).await {
+        Ok(()) => outcome.disposition,
         Err(error) => {
             tracing::warn!(airway = %name, error = chain(&error), "can't write the Airway's status");
             Disposition::Retry
         }
+    }
+}
+
+/// An Airway that can't be served as it says. Its instances go on as far as they can.
+async fn failed(
+    control: &Arc<Control>,
+    kind: &Arc<Kind>,
+    name: &Arc<str>,
+    object: &Value,
+    error: &AirwayError,
+) -> Outcome {
+    tracing::warn!(airway = %name, error = chain(error), "Airway is not served as it says");
+    adopt(control, kind, name, object).await;
+    withdraw(control, kind, name, object).await;
+    let (mut dependencies, again) = reach::tell_again(control, name, object).await;
+    if let AirwayError::ForeignCrd { live, .. } = error {
+        // It is waited for to go, or to be given to this Airway.
+        dependencies.push(Dependency {
+            role: Role::Input,
+            ..tracked_crd(name, Seen::Present(live.clone()))
+        });
+    }
+    Outcome {
+        ready: Ready::error(chain(error)),
+        disposition: again.map_or(error.disposition(), Disposition::After),
+        dependencies,
     }
 }
 
@@ -231,60 +205,6 @@ fn is_left_by(object: &Value, airway: &str) -> bool {
     })
 }
 
-/// Serves the instances of a CRD that is there from before, so that they can be removed or go on, though the Airway is
-/// on its way out or says something that can't be done. Does nothing once instances are served.
-async fn adopt(control: &Arc<Control>, kind: &Arc<Kind>, name: &Arc<str>, object: &Value) {
-    if kind.setup().is_some() {
-        return;
-    }
-    let Ok(airway) = serde_json::from_value::<Airway>(object.clone()) else {
-        return;
-    };
-    let uid = airway.metadata.uid.clone().unwrap_or_default();
-    let crd = match live_crd(control, name).await {
-        Ok(Some(crd)) if is_owned_by(&crd, &uid) => crd,
-        Ok(_) => return,
-        Err(error) => {
-            tracing::warn!(airway = %name, error = chain(&error), "can't see which instances there are");
-            return;
-        }
-    };
-    let Ok(served) = crd::served_kind(&crd["spec"]) else {
-        return;
-    };
-    let mapping = instance_mapping(&served);
-    let matchers = airway.spec.resource_access_matchers.iter().collect();
-    kind.set_setup(Setup {
-        settings: settings(&airway, &mapping, &uid, matchers),
-        flight: load(control, &airway, false)
-            .await
-            .map_err(|error| error.chain()),
-        converter: None,
-        skip_admission: airway.spec.skip_admission_webhook,
-        scales: served.scales.clone(),
-        insecure: airway.spec.insecure,
-        spec: hash(&object["spec"]),
-    });
-    instances::serve(
-        control,
-        kind,
-        name,
-        &mapping,
-        LiveMeta::of(&crd).uid(),
-        false,
-    );
-}
-
-/// An Airway whose CRD and webhook configuration stand.
-struct Served {
-    /// What it depends on.
-    dependencies: Vec<Dependency>,
-    /// When to look again in any case.
-    again: Option<Duration>,
-    /// What it is served without: its flight can't be had.
-    without: Option<AirwayError>,
-}
-
 /// Finalizer, CRD, flight, webhook, instances.
 async fn serve(
     control: &Arc<Control>,
@@ -301,11 +221,14 @@ async fn serve(
     hold(control, object).await?;
     let uid = airway.metadata.uid.clone().unwrap_or_default();
     let live = live_crd(control, name).await?;
-    if live
-        .as_ref()
-        .is_some_and(|crd| !is_owned_by(crd, &uid) && !is_left_by(crd, name))
+    if let Some(crd) = &live
+        && !is_owned_by(crd, &uid)
+        && !is_left_by(crd, name)
     {
-        return Err(AirwayError::ForeignCrd(name.to_string()));
+        return Err(AirwayError::ForeignCrd {
+            name: name.to_string(),
+            live: Fingerprint::of(crd),
+        });
     }
     // A converter that can't be had must not be named to the API server: it would ask for it at every read.
     let converter = load_converter(control, &airway, false)
@@ -333,13 +256,13 @@ async fn serve(
         insecure: airway.spec.insecure,
         spec: hash(&object["spec"]),
     };
-    let differs = kind.set_setup(setup);
+    kind.set_setup(setup);
     let wanted = control.service.of_airway(name, &uid, &served);
     let hook = hooks::bring(control, wanted)
         .await
         .map_err(AirwayError::Hook)?;
     let crd_uid = LiveMeta::of(&crd).uid().to_owned();
-    instances::serve(control, kind, name, &mapping, &crd_uid, differs);
+    instances::serve(control, kind, name, &mapping, &crd_uid);
     let crd = tracked_crd(name, Seen::Present(Fingerprint::of(&crd)));
     Ok(Served {
         dependencies: vec![crd, hook.seen],
@@ -392,27 +315,6 @@ fn settings(airway: &Airway, mapping: &Mapping, uid: &str, matchers: Matchers) -
     }
 }
 
-async fn hold(control: &Control, object: &mut Value) -> Result<(), AirwayError> {
-    let edit = MetadataEdit {
-        add_finalizer: Some(names::FINALIZER_AIRWAY.into()),
-        ..MetadataEdit::default()
-    };
-    let refused = |source| AirwayError::Cluster {
-        what: "its finalizer",
-        source,
-    };
-    if let Some(stored) = control
-        .engine
-        .cluster()
-        .edit_metadata(&mapping(), &LiveMeta::of(object), &edit)
-        .await
-        .map_err(refused)?
-    {
-        *object = stored;
-    }
-    Ok(())
-}
-
 async fn apply(control: &Control, what: &'static str, value: Value) -> Result<Value, AirwayError> {
     let object = Object::try_from(value).map_err(|source| AirwayError::Object { what, source })?;
     let options = ApplyOptions {
@@ -423,119 +325,4 @@ async fn apply(control: &Control, what: &'static str, value: Value) -> Result<Va
     Ok(applied
         .map_err(|source| AirwayError::Cluster { what, source })?
         .live)
-}
-
-/// Removes what the Airway made. Gives the CRD that is still going, or nothing when all is gone and the Airway was let go.
-async fn remove(
-    control: &Control,
-    kind: &Kind,
-    object: &Value,
-) -> Result<Option<Fingerprint>, AirwayError> {
-    let live = LiveMeta::of(object);
-    let name = live.name();
-    let cluster = control.engine.cluster();
-    let refused = |what| move |source| AirwayError::Cluster { what, source };
-    if !live.finalizers().contains(&names::FINALIZER_AIRWAY) {
-        kind.stop();
-        return Ok(None);
-    }
-    let ours = |meta: &LiveMeta| {
-        meta.owner_references()
-            .iter()
-            .any(|owner| owner["uid"] == live.uid())
-    };
-    let hooks = hooks::mapping();
-    if let Some(hook) = cluster
-        .metadata(&hooks, "", name)
-        .await
-        .map_err(refused("a look at its webhook configuration"))?
-        && ours(&hook)
-    {
-        cluster
-            .delete(&hooks, "", name, hook.uid(), None, Propagation::Background)
-            .await
-            .map_err(refused("the removal of its webhook configuration"))?;
-    }
-    let crds = crd_mapping();
-    if let Some(crd) = cluster
-        .metadata(&crds, "", name)
-        .await
-        .map_err(refused("a look at its CustomResourceDefinition"))?
-        && ours(&crd)
-    {
-        let deleted = if crd.is_deleting() {
-            Deleted::Pending
-        } else {
-            cluster
-                .delete(&crds, "", name, crd.uid(), None, Propagation::Foreground)
-                .await
-                .map_err(refused("the removal of its CustomResourceDefinition"))?
-        };
-        if deleted == Deleted::Pending {
-            return Ok(Some(Fingerprint::of(&json!({ "metadata": crd.value() }))));
-        }
-    }
-    let edit = MetadataEdit {
-        remove_finalizer: Some(names::FINALIZER_AIRWAY.into()),
-        ..MetadataEdit::default()
-    };
-    match cluster.edit_metadata(&mapping(), &live, &edit).await {
-        Ok(_) => {}
-        // Our status write moved it on: the watch brings the newer one and this is done again.
-        Err(error) if error.kind() == ErrorKind::Stale => {
-            let now = cluster
-                .metadata(&mapping(), "", name)
-                .await
-                .map_err(refused("a look at it"))?;
-            if let Some(now) = now.filter(|now| now.uid() == live.uid()) {
-                cluster
-                    .edit_metadata(&mapping(), &now, &edit)
-                    .await
-                    .map_err(refused("the removal of its finalizer"))?;
-            }
-        }
-        Err(error) => return Err(refused("the removal of its finalizer")(error)),
-    }
-    kind.stop();
-    Ok(None)
-}
-
-async fn write_status(
-    control: &Control,
-    object: &Value,
-    ready: &Ready,
-) -> Result<(), ClusterError> {
-    let cluster = control.engine.cluster();
-    let mut object = object.clone();
-    for _ in 0..3 {
-        let live = LiveMeta::of(&object);
-        let stored = object.get("status").cloned().unwrap_or(Value::Null);
-        let now = jiff::Timestamp::now()
-            .strftime("%Y-%m-%dT%H:%M:%SZ")
-            .to_string();
-        let generation = live.generation().unwrap_or(0);
-        let Some(next) = status::next(&stored, None, ready, generation, &now) else {
-            return Ok(());
-        };
-        match cluster
-            .replace_status(&mapping(), "", live.name(), &next, live.resource_version())
-            .await
-        {
-            Ok(_) => return Ok(()),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(error) if error.kind() == ErrorKind::Stale => {
-                match cluster.get(&mapping(), "", live.name()).await? {
-                    Some(newer) if LiveMeta::of(&newer).uid() == live.uid() => {
-                        if LiveMeta::of(&newer).generation() != live.generation() {
-                            return Ok(());
-                        }
-                        object = newer;
-                    }
-                    _ => return Ok(()),
-                }
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

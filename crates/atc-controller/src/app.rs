@@ -177,10 +177,11 @@ pub async fn run(
         username: std::sync::OnceLock::new(),
     };
     let queue = SharedQueue::new(Limits::new(settings.concurrency));
+    let hub = WatchHub::new(client);
     let control = Arc::new(Control {
-        metrics: Metrics::new(engine.clone(), queue.clone()),
+        metrics: Metrics::new(engine.clone(), queue.clone(), hub.clone()),
         engine,
-        hub: WatchHub::new(client),
+        hub,
         queue,
         kinds: Kinds::default(),
         service,

@@ -185,7 +185,7 @@ impl WebhookService {
                     "airways.yoke.cd",
                     "/validations/airways.yoke.cd",
                     &own_kinds(&["airways"], "Cluster"),
-                    30,
+                    AIRWAY_TIMEOUT,
                 ),
             ),
             configuration(
@@ -359,6 +359,9 @@ pub const RESOURCE_TIMEOUT: u8 = 5;
 /// Seconds that the API server waits for the review of an instance: as in the existing tool. Our own limit for a run at
 /// admission is shorter, so that a denial has our words.
 pub const INSTANCE_TIMEOUT: u8 = 10;
+
+/// The same for an Airway: its modules are fetched anew and compiled. The API server waits no longer for anybody.
+pub const AIRWAY_TIMEOUT: u8 = 30;
 
 /// The same for a Flight.
 pub const FLIGHT_TIMEOUT: u8 = 30;

@@ -59,7 +59,7 @@ pub(crate) fn serve(control: &Arc<Control>) {
             insecure: false,
             spec: 0,
         });
-        instances::serve(control, &kind, &key, &mapping, "", false);
+        instances::serve(control, &kind, &key, &mapping, "");
     }
 }
 

@@ -22,16 +22,16 @@ use crate::owner::Owner;
 use crate::protect::{self, Guard};
 use crate::queue::{Cause, Work};
 
-/// Watches the instances, if they are not watched already; evaluates all of them where `differs` says that they may come
-/// out differently.
+/// Watches the instances, if they are not watched already; else evaluates all of them where they may come out differently
+/// than when they were evaluated last. A watch that begins has each of them evaluated anyway.
 pub(crate) fn serve(
     control: &Arc<Control>,
     kind: &Arc<Kind>,
     airway: &Arc<str>,
     mapping: &Mapping,
     crd_uid: &str,
-    differs: bool,
 ) {
+    let due = kind.take_due();
     if let Some(stop) = kind.watch(mapping, crd_uid, &control.stop) {
         tracing::info!(%airway, version = mapping.version, "serving instances");
         let (control, kind, airway, mapping) = (
@@ -49,7 +49,7 @@ pub(crate) fn serve(
             };
             objects::run(client, mapping, Only::All, &sink, stop).await;
         });
-    } else if differs {
+    } else if due {
         evaluate_all(control, kind, airway);
     }
 }
@@ -108,6 +108,11 @@ impl Sink for InstanceSink {
     }
 
     fn alive(&self, _: Instant) {}
+
+    /// The watch is another one where the CRD is, or its stored version.
+    fn held(&self) -> Vec<ResourceRef> {
+        self.kind.references()
+    }
 }
 
 /// Has the status of an instance written again, if others changed what we said there.
@@ -134,12 +139,17 @@ pub(crate) async fn run(
         .get(airway)
         .and_then(|kind| Some((kind.setup()?, kind)));
     let Some((setup, kind)) = known else {
-        control.hub.forget(&owner);
+        forget(control, &owner, airway, target);
         return Disposition::Wait;
     };
     let Some(instance) = kind.instance(target) else {
-        control.hub.forget(&owner);
-        return leftovers::remove(control, &kind, &setup, target).await;
+        let left = leftovers::remove(control, &kind, &setup, target).await;
+        if left == Disposition::Wait {
+            forget(control, &owner, airway, target);
+        } else {
+            control.hub.forget(&owner);
+        }
+        return left;
     };
     let started = Instant::now();
     let mut memory = instance.memory.lock().await;
@@ -175,6 +185,17 @@ pub(crate) async fn run(
         control.hub.forget(&owner);
     }
     disposition
+}
+
+/// Keeps nothing of an instance that is not known when its run ends.
+fn forget(control: &Control, owner: &Owner, airway: &str, target: &ResourceRef) {
+    control.hub.forget(owner);
+    control.queue.forget(owner);
+    // One that came meanwhile had asked for its run, perhaps before that was forgotten.
+    let kind = control.kinds.get(airway);
+    if kind.is_some_and(|kind| kind.instance(target).is_some()) {
+        control.edited(owner, target.to_string());
+    }
 }
 
 /// Evaluates an instance, or looks at its status, by what it and its Airway say.

@@ -40,6 +40,8 @@ pub(crate) struct Kind {
     airway: RwLock<Arc<Value>>,
     said: Mutex<u64>,
     setup: RwLock<Option<Arc<Setup>>>,
+    /// Whether the setup was changed in a way that its instances may come out differently, and they were not told yet.
+    due: AtomicBool,
     instances: Instances,
     /// Dry runs that passed for objects that are not stored yet, by instance.
     reviewed: Mutex<HashMap<ResourceRef, Verdicts>>,
@@ -71,6 +73,7 @@ impl Kind {
             said: Mutex::new(fingerprint(&airway)),
             airway: RwLock::new(Arc::new(airway)),
             setup: RwLock::new(None),
+            due: AtomicBool::new(false),
             instances: Instances::default(),
             reviewed: Mutex::default(),
             watch: Mutex::default(),
@@ -105,8 +108,8 @@ impl Kind {
             .clone()
     }
 
-    /// Serves instances in another way from now on; whether their results may differ.
-    pub(crate) fn set_setup(&self, setup: Setup) -> bool {
+    /// Serves instances in another way from now on. Where their results may differ, all are [due](Self::take_due).
+    pub(crate) fn set_setup(&self, setup: Setup) {
         let mut place = self.setup.write().unwrap_or_else(PoisonError::into_inner);
         let differs = place.as_ref().is_none_or(|before| {
             before.spec != setup.spec
@@ -114,7 +117,13 @@ impl Kind {
                     != setup.flight.as_ref().map(|f| &f.sha256).ok()
         });
         *place = Some(Arc::new(setup));
-        differs
+        self.due.fetch_or(differs, Ordering::AcqRel);
+    }
+
+    /// Takes the note that all instances are to be evaluated; whether there was one. It stays until somebody does so,
+    /// whatever fails between the change and that.
+    pub(crate) fn take_due(&self) -> bool {
+        self.due.swap(false, Ordering::AcqRel)
     }
 
     /// Starts to watch instances under this token, unless they are watched already through the same CRD.
@@ -140,6 +149,12 @@ impl Kind {
             old.stop.cancel();
         }
         Some(stop)
+    }
+
+    /// Whether instances are watched.
+    pub(crate) fn is_watched(&self) -> bool {
+        let watch = lock(&self.watch);
+        watch.as_ref().is_some_and(|now| !now.stop.is_cancelled())
     }
 
     /// Ends the watch of instances.

@@ -1,4 +1,5 @@
-//! What `/metrics` tells: evaluations by Airway, the queue, the caches of modules. `docs/metrics.md` has all names.
+//! What `/metrics` tells: evaluations by Airway, the queue, the watches, the caches of modules. `docs/metrics.md` has all
+//! names.
 //!
 //! Names of instances, Secrets and URLs are in no label: there may be any number of them, and some hold what is secret.
 
@@ -8,9 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use atc_engine::Engine;
+use atc_engine::watch::{WatchHealth, WatchHub};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -27,6 +30,10 @@ pub(crate) const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0
 const MAX_AIRWAYS: usize = 1000;
 /// The name of these others, which no Airway can have.
 const OTHERS: &str = "_others";
+
+/// Kinds whose watches have numbers, the first by group and name: 1,000, more than a cluster serves. Flights can look up kinds
+/// that there are not.
+const MAX_KINDS: usize = 1000;
 
 /// Bounds of the histogram, in seconds: a warm flight takes some milliseconds, a takeoff with stages minutes.
 const BOUNDS: [f64; 11] = [
@@ -52,12 +59,23 @@ struct ByAirway {
     airway: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByKind {
+    kind: String,
+}
+
 impl Metrics {
-    /// Of this engine and this queue.
-    pub(crate) fn new(engine: Engine, queue: Arc<SharedQueue<Owner>>) -> Self {
+    /// Of this engine, this queue and these watches.
+    pub(crate) fn new(
+        engine: Engine,
+        queue: Arc<SharedQueue<Owner>>,
+        hub: WatchHub<Owner>,
+    ) -> Self {
         let mut metrics = Self::bare();
         let parts = Parts { engine, queue };
         metrics.registry.register_collector(Box::new(parts));
+        let watches = Watches(move || hub.health());
+        metrics.registry.register_collector(Box::new(watches));
         metrics
     }
 
@@ -226,6 +244,36 @@ impl Collector for Parts {
             self.queue.len(),
             None,
         )
+    }
+}
+
+/// How the watches fare, looked at when somebody asks.
+struct Watches<F>(F);
+
+impl<F> fmt::Debug for Watches<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watches").finish_non_exhaustive()
+    }
+}
+
+impl<F> Collector for Watches<F>
+where
+    F: Fn() -> Vec<WatchHealth> + Send + Sync + 'static,
+{
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let unit = Unit::Seconds;
+        let mut silence = encoder.encode_descriptor(
+            "watch_silence",
+            "Time since the API server was last heard of by the watch of a kind",
+            Some(&unit),
+            MetricType::Gauge,
+        )?;
+        for watch in (self.0)().into_iter().take(MAX_KINDS) {
+            let kind = watch.resource.group_kind.to_string();
+            let gauge = ConstGauge::new(watch.silence.as_secs_f64());
+            gauge.encode(silence.encode_family(&ByKind { kind })?)?;
+        }
+        Ok(())
     }
 }
 

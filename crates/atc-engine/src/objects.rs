@@ -42,6 +42,11 @@ pub trait Sink: Send + Sync {
     fn synced(&self);
     /// The API server answered at this moment.
     fn alive(&self, at: Instant);
+    /// What was told by a watch before this one, and is held as being there. What of it a complete list does not show is
+    /// told as gone: nobody told of what went between the two watches.
+    fn held(&self) -> Vec<ResourceRef> {
+        Vec::new()
+    }
 }
 
 /// Why a watch has to begin anew.
@@ -199,6 +204,7 @@ impl ObjectWatch<'_> {
             match page.metadata.continue_ {
                 Some(token) if !token.is_empty() => params = params.continue_token(&token),
                 _ => {
+                    self.known.extend(self.sink.held());
                     for gone in self.known.difference(&listed) {
                         self.sink.remove(gone);
                     }

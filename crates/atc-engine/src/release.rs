@@ -38,9 +38,6 @@ use crate::takeoff::{DryRun, Report, TakeoffRequest};
 
 pub use atc_release::*;
 
-/// Times of conditions, as Kubernetes writes them.
-const SECONDS: &str = "%Y-%m-%dT%H:%M:%SZ";
-
 /// Resources under one name, with history. Cheap to make; nothing is asked of the cluster until something is to be done.
 ///
 /// Resources come as whatever serialises to what a flight may print: a list of objects, typed or JSON (`json!([deployment,
@@ -153,7 +150,7 @@ impl Release {
         let object =
             serde_json::to_value(owner).map_err(|source| EngineError::Resources { source })?;
         let live = LiveMeta::of(&object);
-        let now = jiff::Timestamp::now().strftime(SECONDS).to_string();
+        let now = status::now();
         let generation = live.generation().unwrap_or_default();
         let Some(status) = status::next(&object["status"], None, ready, generation, &now) else {
             return Ok(());

@@ -48,7 +48,8 @@ pub(super) async fn withdraw(control: &Control, kind: &Kind, name: &Arc<str>, ob
     if converter {
         left.converter = None;
     }
-    if kind.set_setup(left) {
+    kind.set_setup(left);
+    if kind.take_due() {
         instances::evaluate_all(control, kind, name);
     }
 }

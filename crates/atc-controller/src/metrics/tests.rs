@@ -1,3 +1,5 @@
+use atc_engine::watch::{Resource, WatchState};
+
 use super::*;
 
 fn airway(name: &str) -> Arc<str> {
@@ -46,4 +48,52 @@ fn airways_beyond_the_bound_are_counted_together() {
         .lines()
         .filter(|line| line.starts_with("atc_evaluations_total"));
     assert_eq!(lines.count(), MAX_AIRWAYS + 1);
+}
+
+fn told(watches: Vec<WatchHealth>) -> String {
+    let mut metrics = Metrics::bare();
+    let watches = Watches(move || watches.clone());
+    metrics.registry.register_collector(Box::new(watches));
+    metrics.text().unwrap()
+}
+
+fn watch(group: &str, kind: &str, silence: Duration) -> WatchHealth {
+    WatchHealth {
+        resource: Resource::new(group, "v1", kind, "any"),
+        state: WatchState::Watching,
+        synced: true,
+        silence,
+        failures: 0,
+        fault: None,
+        tracked: 1,
+    }
+}
+
+#[test]
+fn the_silence_of_each_watch_is_told_by_kind_r13() {
+    let text = told(vec![
+        watch("", "Secret", Duration::from_millis(1_500)),
+        watch("apps", "Deployment", Duration::from_millis(40_250)),
+    ]);
+    for line in [
+        "# TYPE atc_watch_silence_seconds gauge",
+        r#"atc_watch_silence_seconds{kind="Secret"} 1.5"#,
+        r#"atc_watch_silence_seconds{kind="Deployment.apps"} 40.25"#,
+    ] {
+        assert!(
+            text.lines().any(|there| there == line),
+            "{line} is not in:\n{text}"
+        );
+    }
+}
+
+#[test]
+fn kinds_beyond_the_bound_are_not_told() {
+    let kinds = 0..MAX_KINDS + 10;
+    let watches = kinds.map(|nth| watch("x.dev", &format!("K{nth}"), Duration::ZERO));
+    let text = told(watches.collect());
+    let samples = text
+        .lines()
+        .filter(|line| line.starts_with("atc_watch_silence_seconds{"));
+    assert_eq!(samples.count(), MAX_KINDS);
 }

@@ -1,7 +1,5 @@
 //! The review of an instance: the flight runs on it, and what it prints passes a dry run.
 
-use std::time::Duration;
-
 use atc_engine::error::chain;
 use atc_engine::instance::InstanceSettings;
 use atc_engine::release::cluster::LiveMeta;
@@ -10,21 +8,28 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::review::{Decision, Request, is_internal};
+use super::time::Time;
 use super::{account, unconverted, worse};
-use crate::bootstrap::{FLIGHT_TIMEOUT, INSTANCE_TIMEOUT};
+use crate::bootstrap::INSTANCE_TIMEOUT;
 use crate::control::Control;
 use crate::flights;
 use crate::kinds::{Kind, Setup};
 use crate::overrides::{self, Load};
 use crate::review::may_update_airway;
 
-/// A review ends so long before the API server gives up on us, so that a denial has our words.
-const MARGIN: Duration = Duration::from_millis(1_500);
-
 /// Whether an instance may be stored.
 pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -> Decision {
-    let limit = limit(airway);
-    let deadline = Instant::now() + limit + MARGIN / 2;
+    let time = Time::of(INSTANCE_TIMEOUT, Instant::now());
+    decide_within(control, airway, request, time).await
+}
+
+/// Whether an instance, or a Flight, may be stored, in what is left of this time.
+pub(super) async fn decide_within(
+    control: &Control,
+    airway: &str,
+    request: &Request,
+    time: Time,
+) -> Decision {
     let object = &request.object;
     if object.is_null() || LiveMeta::of(object).is_deleting() {
         return Decision::Allow;
@@ -34,12 +39,11 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
         .get(airway)
         .and_then(|kind| kind.setup().map(|setup| (kind, setup)));
     let mapping = served.as_ref().map(|(_, setup)| &setup.settings.mapping);
-    let time = Time { limit, deadline };
     let seen = unconverted::refusal(control, mapping, request);
-    match timeout_at(deadline, seen).await {
+    match timeout_at(time.deadline, seen).await {
         Ok(None) => {}
         Ok(Some(refusal)) => return refusal,
-        Err(_) => return time.over(),
+        Err(_) => return over(time),
     }
     if request.operation == "UPDATE" && is_internal(&request.old_object, object) {
         return Decision::Allow;
@@ -66,39 +70,17 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
         ));
     }
     let judging = Box::pin(judge(control, airway, &kind, &setup, request, time));
-    match timeout_at(deadline, judging).await {
+    match timeout_at(time.deadline, judging).await {
         Ok(decision) => decision,
         // Not even its flight could be had, and that is not the writer's doing.
         Err(_) if is_mere_metadata(request) => Decision::Allow,
-        Err(_) => time.over(),
+        Err(_) => over(time),
     }
 }
 
-/// What a review may take.
-#[derive(Clone, Copy)]
-struct Time {
-    /// For one run of a flight.
-    limit: Duration,
-    /// For all of it.
-    deadline: Instant,
-}
-
-impl Time {
-    /// The answer when it has not been enough.
-    fn over(self) -> Decision {
-        let limit = self.limit.as_secs_f64();
-        Decision::invalid(format!("it could not be checked within {limit} s"))
-    }
-}
-
-/// How long a review may take: a little less than the API server waits.
-fn limit(airway: &str) -> Duration {
-    let timeout = if flights::is_kind(airway) {
-        FLIGHT_TIMEOUT
-    } else {
-        INSTANCE_TIMEOUT
-    };
-    Duration::from_secs(u64::from(timeout)).saturating_sub(MARGIN)
+/// The answer when the time has not been enough.
+pub(super) fn over(time: Time) -> Decision {
+    Decision::invalid(format!("it could not be checked within {time}"))
 }
 
 /// What the flight and the API server say of it.
@@ -168,7 +150,7 @@ async fn judge(
     match worse::refuse(now, before, time.deadline).await {
         Ok(()) => Decision::Allow,
         Err(Some(error)) => Decision::invalid(error.chain()),
-        Err(None) => time.over(),
+        Err(None) => over(time),
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) mod instance;
 pub(crate) mod resource;
 pub(crate) mod review;
 mod scale;
+mod time;
 mod tls;
 mod told;
 mod unconverted;

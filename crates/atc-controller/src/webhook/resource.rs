@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use atc_api::{ResourceRef, names};
 use atc_engine::error::chain;
-use atc_engine::release::cluster::{LiveMeta, Mapping};
+use atc_engine::release::cluster::LiveMeta;
 use atc_engine::release::owned_fields;
 use serde_json::Value;
 
@@ -108,14 +108,7 @@ async fn scale(control: &Control, request: &Request) -> Decision {
     if request.old_object["spec"]["replicas"] == request.object["spec"]["replicas"] {
         return Decision::Allow;
     }
-    let resource = &request.resource;
-    let mapping = Mapping {
-        group: resource.group.clone(),
-        version: resource.version.clone(),
-        kind: resource.plural.clone(),
-        plural: resource.plural.clone(),
-        namespaced: !request.namespace.is_empty(),
-    };
+    let mapping = request.resource.kindless(!request.namespace.is_empty());
     let cluster = control.engine.cluster();
     let read = cluster.get(&mapping, &request.namespace, &request.name);
     let object = match tokio::time::timeout(SCALED, read).await {

@@ -2,6 +2,7 @@
 
 use atc_api::names;
 use atc_engine::kept::significant;
+use atc_engine::release::cluster::Mapping;
 use k8s_openapi::api::authentication::v1::UserInfo;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -75,6 +76,20 @@ pub(crate) struct Resource {
     /// As in URLs.
     #[serde(rename = "resource")]
     pub(crate) plural: String,
+}
+
+impl Resource {
+    /// Where one of its objects is read whose kind the request does not say, as that for a `scale`: the plural stands for it,
+    /// in words only. What the object itself says of its kind is what counts.
+    pub(crate) fn kindless(&self, namespaced: bool) -> Mapping {
+        Mapping {
+            group: self.group.clone(),
+            version: self.version.clone(),
+            kind: self.plural.clone(),
+            plural: self.plural.clone(),
+            namespaced,
+        }
+    }
 }
 
 /// Yes, or no with words for whoever asked.

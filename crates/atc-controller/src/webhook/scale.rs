@@ -2,42 +2,56 @@
 
 use atc_engine::release::cluster::LiveMeta;
 use serde_json::{Map, Value};
+use tokio::time::{Instant, timeout_at};
 
 use super::review::{Decision, Request, Resource};
+use super::time::Time;
 use super::{instance, unconverted};
+use crate::bootstrap::INSTANCE_TIMEOUT;
 use crate::control::Control;
 
 /// Whether an instance may be scaled.
 pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -> Decision {
+    let time = Time::of(INSTANCE_TIMEOUT, Instant::now());
+    match timeout_at(time.deadline, edit(control, airway, request)).await {
+        Ok(Ok(edit)) => instance::decide_within(control, airway, &edit, time).await,
+        Ok(Err(decision)) => decision,
+        Err(_) => instance::over(time),
+    }
+}
+
+/// The edit of the instance that its scaling is, or what is decided without a look at it.
+async fn edit(control: &Control, airway: &str, request: &Request) -> Result<Request, Decision> {
     let setup = control.kinds.get(airway).and_then(|kind| kind.setup());
     let Some(setup) = setup else {
-        return instance::not_served(airway);
+        return Err(instance::not_served(airway));
     };
     let (mapping, cluster) = (&setup.settings.mapping, control.engine.cluster());
     let live = match cluster
         .get(mapping, &request.namespace, &request.name)
         .await
     {
-        Ok(Some(live)) if LiveMeta::of(&live).is_deleting() => return Decision::Allow,
+        Ok(Some(live)) if LiveMeta::of(&live).is_deleting() => return Err(Decision::Allow),
         Ok(Some(live)) => live,
         // The API server says so itself.
-        Ok(None) => return Decision::Allow,
+        Ok(None) => return Err(Decision::Allow),
         Err(error) => {
-            return Decision::unavailable(format!("the instance to scale can't be read: {error}"));
+            let words = format!("the instance to scale can't be read: {error}");
+            return Err(Decision::unavailable(words));
         }
     };
     if let Some(refusal) = unconverted::as_seen(control, mapping, request, &live).await {
-        return refusal;
+        return Err(refusal);
     }
     if setup.skip_admission {
-        return Decision::Allow;
+        return Err(Decision::Allow);
     }
     // The object is in the stored version, and so is what the flight gets, whichever version is scaled.
     let version = &mapping.version;
     let Some(path) = setup.scales.get(version) else {
-        return Decision::invalid(format!(
+        return Err(Decision::invalid(format!(
             "it can't be scaled: version \"{version}\", which is stored, says nothing of replicas, so the change can't be reviewed; edit the object instead"
-        ));
+        )));
     };
     // A Scale of no replicas says nothing of them.
     let replicas = match &request.object["spec"]["replicas"] {
@@ -46,11 +60,11 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
     };
     let mut object = live.clone();
     if !set(&mut object, path, replicas) {
-        return Decision::invalid(format!(
+        return Err(Decision::invalid(format!(
             "the instance can't be scaled: \"{path}\" leads through something that is no object"
-        ));
+        )));
     }
-    let edit = Request {
+    Ok(Request {
         uid: request.uid.clone(),
         operation: "UPDATE".into(),
         object,
@@ -63,8 +77,7 @@ pub(crate) async fn decide(control: &Control, airway: &str, request: &Request) -
         options: Value::Null,
         dry_run: request.dry_run,
         user_info: request.user_info.clone(),
-    };
-    instance::decide(control, airway, &edit).await
+    })
 }
 
 /// Sets what a path like `.spec.replicas` leads to; what is missing on the way is made, as the API server does. False: the

@@ -164,12 +164,9 @@ impl Engine {
     ) -> Result<Option<Value>, ClusterError> {
         let live = LiveMeta::of(stored);
         let generation = live.generation().unwrap_or(0);
-        let now = jiff::Timestamp::now()
-            .strftime("%Y-%m-%dT%H:%M:%SZ")
-            .to_string();
         let status = stored.get("status").cloned().unwrap_or(Value::Null);
         let ready = Ready::in_progress(words);
-        let Some(next) = status::next(&status, printed, &ready, generation, &now) else {
+        let Some(next) = status::next(&status, printed, &ready, generation, &status::now()) else {
             return Ok(None);
         };
         self.cluster()

@@ -59,9 +59,7 @@ impl Engine {
             let live = LiveMeta::of(object);
             let stored = object.get("status").cloned().unwrap_or(Value::Null);
             let generation = live.generation().unwrap_or(0);
-            let now = jiff::Timestamp::now()
-                .strftime("%Y-%m-%dT%H:%M:%SZ")
-                .to_string();
+            let now = status::now();
             let printed = if live.is_deleting() || refused {
                 None
             } else {
