@@ -1,9 +1,14 @@
 //! Reviews that can't be done in time: a denial has our words, not those of an API server that gave up on us.
 
-use std::net::TcpListener;
+use std::time::Duration;
 
 use atc_tests::{AirwayBuilder, Fault, Proxy};
 use serde_json::json;
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpListener, TcpStream},
+    time::sleep,
+};
 
 use crate::{
     outage::behind,
@@ -11,13 +16,27 @@ use crate::{
     world::{AIRWAYS, World, puppet},
 };
 
+/// Sends a module at a byte a second, for as long as somebody takes it.
+async fn trickle(mut to: TcpStream) {
+    let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n";
+    let mut sent = to.write_all(head).await;
+    while sent.is_ok() {
+        sleep(Duration::from_secs(1)).await;
+        sent = to.write_all(b"x").await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_airway_whose_flight_does_not_come_is_denied_in_our_words() {
     let world = World::new().await;
-    // Connections are taken by the kernel, and nobody answers.
-    let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let url = format!("http://{}/flight.wasm", silent.local_addr().unwrap());
-    let airway = AirwayBuilder::new("Silent", &url).build();
+    let slow = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}/flight.wasm", slow.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((connection, _)) = slow.accept().await {
+            tokio::spawn(trickle(connection));
+        }
+    });
+    let airway = AirwayBuilder::new("Trickled", &url).build();
     let refused = world.cluster.api.post(AIRWAYS, &airway).await;
     let said = refused.unwrap_err().to_string();
     assert!(said.starts_with("503 "), "{said}");

@@ -148,7 +148,9 @@ async fn what_a_refused_prune_left_is_made_up_for_w19() {
     let _atc = behind(&solo, &proxy).await;
     let kind = solo.kind().await;
     let spec = |names: &[&str]| {
-        let objects = names.iter().map(|name| configmap(name, json!({})));
+        let objects = names
+            .iter()
+            .map(|name| configmap(name, json!({ "k": name })));
         json!({ "objects": objects.collect::<Vec<_>>() })
     };
     kind.make("p", spec(&["a", "b"])).await;
@@ -158,7 +160,7 @@ async fn what_a_refused_prune_left_is_made_up_for_w19() {
     kind.says("p", "Error", "configmap/b").await;
     // Nor is it forgotten by an output that is compared with one that had dropped it.
     kind.edit("p", spec(&["a", "c"])).await;
-    world.has("c", json!({})).await;
+    world.has("c", json!({ "k": "c" })).await;
     kind.says("p", "Error", "configmap/b").await;
     assert_eq!(world.configmaps(&world.ns).await, ["a", "b", "c"]);
     proxy.heal();

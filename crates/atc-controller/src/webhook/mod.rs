@@ -8,9 +8,10 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post};
-use axum_server::accept::NoDelayAcceptor;
+use hyper_util::rt::TokioTimer;
 
 use crate::control::Control;
 use crate::metrics::OPEN_METRICS;
@@ -21,6 +22,8 @@ pub(crate) mod airway;
 pub(crate) mod convert;
 mod flight;
 pub(crate) mod instance;
+mod intake;
+mod places;
 pub(crate) mod resource;
 pub(crate) mod review;
 mod scale;
@@ -30,6 +33,8 @@ mod told;
 mod unconverted;
 mod worse;
 
+use intake::{Intake, take_in};
+use places::Places;
 use review::{Decision, Review};
 pub use tls::TlsFiles;
 pub(crate) use tls::{Source, TlsSet, follow, has_certificate};
@@ -40,6 +45,13 @@ const BODY_MAX: usize = 7 << 20;
 /// Bytes of a conversion: a page of a list, 500 objects of 64 KiB each. A longer list of larger objects can be asked for
 /// in smaller pages.
 const CONVERSION_MAX: usize = 32 << 20;
+/// The largest reviews that are held at once; of those of 10 KiB some 7,000. 10, which is 70 MiB.
+const BODIES: usize = 10;
+/// The largest conversions that are held at once. 3, which is 96 MiB.
+const CONVERSIONS: usize = 3;
+/// The head of a request is there within this time, also on a connection that was used before; whoever speaks HTTP/2 is asked
+/// for a sign of life so often, and has as long for it. 1 min.
+const SILENCE: Duration = Duration::from_mins(1);
 /// Running requests may take so long to end when the process stops.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -67,9 +79,15 @@ fn routes(control: Arc<Control>) -> Router {
         .route("/validations/external-resources", post(allow))
         .route("/validations/{airway}", post(review_instance))
         .layer(DefaultBodyLimit::max(BODY_MAX))
+        .layer(from_fn_with_state(Intake::new(BODY_MAX, BODIES), take_in))
         .route(
             "/crdconvert/{airway}",
-            post(convert_instances).layer(DefaultBodyLimit::max(CONVERSION_MAX)),
+            post(convert_instances)
+                .layer(DefaultBodyLimit::max(CONVERSION_MAX))
+                .layer(from_fn_with_state(
+                    Intake::new(CONVERSION_MAX, CONVERSIONS),
+                    take_in,
+                )),
         )
         .with_state(control)
 }
@@ -177,12 +195,19 @@ pub(crate) async fn serve(control: Arc<Control>, port: u16, source: Source) -> s
     });
     let address = SocketAddr::new(everywhere(), port);
     tracing::info!(%address, "serving HTTPS");
-    axum_server::bind_rustls(address, config)
-        // Else the first answer of a connection waits 40 ms for the acknowledgement of the TLS handshake.
-        .map(|tls| tls.acceptor(NoDelayAcceptor::new()))
-        .handle(handle)
-        .serve(router(control).into_make_service())
-        .await
+    let places = Places::default();
+    let mut server = axum_server::bind_rustls(address, config)
+        .map(|tls| tls.acceptor(places))
+        .handle(handle);
+    let http = server.http_builder();
+    http.http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(SILENCE);
+    http.http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(SILENCE)
+        .keep_alive_timeout(SILENCE);
+    server.serve(router(control).into_make_service()).await
 }
 
 /// How long a connection to ourselves may take: 1 s. It is answered by the kernel.
