@@ -78,7 +78,11 @@ pub(crate) enum AirwayError {
     Hook(#[source] HookError),
     /// The CRD did not become usable.
     #[error("CustomResourceDefinition \"{name}\" is not established after {} s: {why}", ESTABLISH.as_secs())]
-    NotEstablished { name: String, why: String },
+    NotEstablished {
+        name: String,
+        why: String,
+        live: Fingerprint,
+    },
 }
 
 impl AirwayError {
@@ -162,8 +166,8 @@ async fn failed(
     adopt(control, kind, name, object).await;
     withdraw(control, kind, name, object).await;
     let (mut dependencies, again) = reach::tell_again(control, name, object).await;
-    if let AirwayError::ForeignCrd { live, .. } = error {
-        // It is waited for to go, or to be given to this Airway.
+    if let AirwayError::ForeignCrd { live, .. } | AirwayError::NotEstablished { live, .. } = error {
+        // Somebody else's is waited for to go, or to be given to this Airway; ours to get its names, which its status says.
         dependencies.push(Dependency {
             role: Role::Input,
             ..tracked_crd(name, Seen::Present(live.clone()))
