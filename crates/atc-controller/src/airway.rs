@@ -26,6 +26,7 @@ use crate::owner::Owner;
 mod adopt;
 mod established;
 mod flight;
+mod loosen;
 mod outcome;
 mod reach;
 mod refresh;
@@ -135,10 +136,11 @@ pub(crate) async fn reconcile(control: &Arc<Control>, name: &Arc<str>) -> Dispos
         };
         outcome
     } else {
-        match serve(control, &kind, name, &mut object).await {
+        let outcome = match serve(control, &kind, name, &mut object).await {
             Ok(served) => served.outcome(name, &object["spec"]["wasmUrls"]),
             Err(error) => failed(control, &kind, name, &object, &error).await,
-        }
+        };
+        outcome.but(kind.held.complaint())
     };
     if outcome.dependencies.is_empty() {
         control.hub.fail(&owner, Dependencies::default());
