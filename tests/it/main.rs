@@ -55,6 +55,7 @@ mod terminal;
 mod together;
 mod tokens;
 mod turbulence;
+mod unfit;
 mod versions;
 mod waiting;
 mod world;

@@ -1,7 +1,8 @@
 //! Mode `static`: what a release applied stays as it is, and nothing else is held up.
 
 use anyhow::anyhow;
-use atc_tests::{AirwayBuilder, eventually};
+use atc_tests::{AirwayBuilder, Api, eventually};
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
 use crate::{
@@ -40,6 +41,18 @@ async fn is_refused(world: &World, path: &str) {
         }
     })
     .await;
+}
+
+/// The cluster's garbage collector.
+async fn collector(world: &World) -> Api {
+    let file = Kubeconfig::read_from(world.cluster.plane().kubeconfig()).unwrap();
+    let options = KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(file, &options).await;
+    let mut config = config.unwrap();
+    config.proxy_url = None;
+    let account = "system:serviceaccount:kube-system:generic-garbage-collector";
+    config.auth_info.impersonate = Some(account.to_owned());
+    Api::new(kube::Client::try_from(config).unwrap())
 }
 
 fn replicas(object: &Value) -> &Value {
@@ -363,4 +376,81 @@ async fn the_protection_is_put_back_and_outlives_a_process() {
     world.gone(&map).await;
     world.gone(&hook).await;
     assert!(atc.alive());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_else_gives_a_child_an_owner_or_seals_it() {
+    let world = World::new().await;
+    let kind = stone(&world).await;
+    let api = &world.cluster.api;
+    let collector = collector(&world).await;
+    let name = format!("owned-{}", world.ns);
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": name }, "rules": [],
+    });
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" } });
+    let mut sealed = configmap("sealed", json!({ "k": "v" }));
+    sealed["immutable"] = true.into();
+    let objects = json!([configmap("c", json!({ "k": "v" })), secret, sealed, role]);
+    kind.make("o", json!({ "objects": objects })).await;
+    let map = world.core("configmaps", "c");
+    let role = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}");
+
+    // With an owner that is not there the garbage collector would delete it.
+    let owner = |name: &str, uid: &Value| json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid });
+    let none = owner("none", &json!("0b0b0b0b-0000-4000-8000-000000000000"));
+    let owned = |owners: &[&Value]| json!({ "metadata": { "ownerReferences": owners } });
+    let ours = world.get(&map).await.unwrap().unwrap()["metadata"]["ownerReferences"][0].clone();
+    for (path, edit) in [(&role, owned(&[&none])), (&map, owned(&[&ours, &none]))] {
+        let said = api.merge(path, &edit).await.unwrap_err().to_string();
+        assert!(said.contains("owner references"), "{said}");
+        assert!(said.contains("mode static"), "{said}");
+    }
+    // The cluster's own controllers may; what they set stays.
+    let other = world.configmap("kube-root-ca.crt").await.unwrap();
+    let other = owner("kube-root-ca.crt", &other["metadata"]["uid"]);
+    let both = owned(&[&ours, &other]);
+    collector.merge(&map, &both).await.unwrap();
+    let said = api.merge(&map, &owned(&[&ours])).await.unwrap_err();
+    assert!(said.to_string().contains("owner references"), "{said}");
+
+    // What is immutable its own release can't change either.
+    for path in [&map, &world.core("secrets", "s")] {
+        let seal = json!({ "immutable": true });
+        let said = api.merge(path, &seal).await.unwrap_err().to_string();
+        assert!(said.contains("immutable"), "{said}");
+        assert!(said.contains("mode static"), "{said}");
+        world.merge(path, &json!({ "immutable": false })).await;
+    }
+    let label = json!({ "metadata": { "labels": { "mine": "1" } } });
+    world
+        .merge(&world.core("configmaps", "sealed"), &label)
+        .await;
+    kind.delete("o").await;
+    world.gone(&role).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_goes_all_the_same_is_made_again() {
+    let world = World::new().await;
+    let kind = stone(&world).await;
+    let objects = json!([configmap("back", json!({ "k": "v" }))]);
+    kind.make("r", json!({ "objects": objects })).await;
+    let child = world.core("configmaps", "back");
+    is_refused(&world, &child).await;
+    let collector = collector(&world).await;
+    for _ in 0..2 {
+        let before = world.get(&child).await.unwrap().unwrap();
+        collector.delete(&child).await.unwrap();
+        eventually(SOON, "it is back", || async {
+            let now = world.get(&child).await?;
+            let is_new = |now: &Value| now["metadata"]["uid"] != before["metadata"]["uid"];
+            Ok(now.filter(is_new).map(|_| ()))
+        })
+        .await;
+        world.has("back", json!({ "k": "v" })).await;
+        kind.ready("r").await;
+    }
+    kind.delete("r").await;
+    world.gone(&child).await;
 }

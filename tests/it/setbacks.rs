@@ -24,6 +24,16 @@ fn is_failure(line: &Value, airway: &str) -> bool {
     line["airway"] == airway && line["message"] == "Airway is not served as it says"
 }
 
+/// Waits until an Airway was tried four times in vain.
+async fn failed_four_times(atc: &Atc<'_>, airway: &str) {
+    eventually(LIMIT, "it was tried four times", || async {
+        let log = atc.log();
+        let failures = log.iter().filter(|line| is_failure(line, airway)).count();
+        Ok((failures >= 4).then_some(()))
+    })
+    .await;
+}
+
 /// Waits until the Airway says that something is wrong with it as it is now, in these words.
 async fn is_wrong(kind: &Kind<'_>, words: &str) {
     let what = format!("Airway {} says {words:?}", kind.airway.name());
@@ -172,12 +182,44 @@ async fn a_crd_of_others_that_goes_is_noticed_at_once() {
     let kind = Kind::of(world, airway);
     is_wrong(&kind, "is not this Airway's").await;
     // By the fourth try the next one is eight seconds off.
-    eventually(LIMIT, "it was tried four times", || async {
-        let log = atc.log();
-        let failures = log.iter().filter(|line| is_failure(line, &name)).count();
-        Ok((failures >= 4).then_some(()))
+    failed_four_times(&atc, &name).await;
+    world.delete(&path).await;
+    eventually(SOON, "the Airway is served", || async {
+        let airway = world.get(&kind.airway_path()).await?;
+        Ok(airway.filter(is_ready).map(|_| ()))
     })
     .await;
+    kind.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_another_crd_gives_up_are_noticed_at_once() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let atc = solo.atc(&[]).await;
+    let airway = AirwayBuilder::new("Squatted", &puppet());
+    let other = AirwayBuilder::new("Squatter", &puppet());
+    let path = format!("{CRDS}/{}", other.name());
+    let mut template = other.build()["spec"]["template"].clone();
+    template["names"]["kind"] = "Squatted".into();
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": other.name() }, "spec": template,
+    });
+    world.post(CRDS, &crd).await;
+    eventually(LIMIT, "the names are taken", || async {
+        let crd = world.get(&path).await?.unwrap_or_default();
+        let established = condition(&crd, "Established");
+        Ok(established
+            .filter(|one| one["status"] == "True")
+            .map(|_| ()))
+    })
+    .await;
+    world.post(AIRWAYS, &airway.build()).await;
+    let kind = Kind::of(world, airway);
+    is_wrong(&kind, "is already in use").await;
+    // By the fourth try the next one is eight seconds off.
+    failed_four_times(&atc, &kind.airway.name()).await;
     world.delete(&path).await;
     eventually(SOON, "the Airway is served", || async {
         let airway = world.get(&kind.airway_path()).await?;

@@ -26,6 +26,7 @@ use crate::owner::Owner;
 mod adopt;
 mod established;
 mod flight;
+mod loosen;
 mod outcome;
 mod reach;
 mod refresh;
@@ -78,7 +79,11 @@ pub(crate) enum AirwayError {
     Hook(#[source] HookError),
     /// The CRD did not become usable.
     #[error("CustomResourceDefinition \"{name}\" is not established after {} s: {why}", ESTABLISH.as_secs())]
-    NotEstablished { name: String, why: String },
+    NotEstablished {
+        name: String,
+        why: String,
+        live: Fingerprint,
+    },
 }
 
 impl AirwayError {
@@ -131,10 +136,11 @@ pub(crate) async fn reconcile(control: &Arc<Control>, name: &Arc<str>) -> Dispos
         };
         outcome
     } else {
-        match serve(control, &kind, name, &mut object).await {
+        let outcome = match serve(control, &kind, name, &mut object).await {
             Ok(served) => served.outcome(name, &object["spec"]["wasmUrls"]),
             Err(error) => failed(control, &kind, name, &object, &error).await,
-        }
+        };
+        outcome.but(kind.held.complaint())
     };
     if outcome.dependencies.is_empty() {
         control.hub.fail(&owner, Dependencies::default());
@@ -162,8 +168,8 @@ async fn failed(
     adopt(control, kind, name, object).await;
     withdraw(control, kind, name, object).await;
     let (mut dependencies, again) = reach::tell_again(control, name, object).await;
-    if let AirwayError::ForeignCrd { live, .. } = error {
-        // It is waited for to go, or to be given to this Airway.
+    if let AirwayError::ForeignCrd { live, .. } | AirwayError::NotEstablished { live, .. } = error {
+        // Somebody else's is waited for to go, or to be given to this Airway; ours to get its names, which its status says.
         dependencies.push(Dependency {
             role: Role::Input,
             ..tracked_crd(name, Seen::Present(live.clone()))

@@ -194,6 +194,19 @@ pub(crate) fn definition(name: &str, uid: &str, spec: &Value) -> Value {
     })
 }
 
+/// A CRD's `spec` that takes whatever is stored already. Selectable fields go with the schema, where they must be declared.
+pub(crate) fn without_schema(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    let versions = spec.get_mut("versions").and_then(Value::as_array_mut);
+    let versions = versions.into_iter().flatten();
+    for version in versions.filter_map(Value::as_object_mut) {
+        let free = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        version.insert("schema".into(), json!({ "openAPIV3Schema": free }));
+        version.shift_remove("selectableFields");
+    }
+    spec
+}
+
 fn object_at<'a>(
     parent: &'a mut Map<String, Value>,
     key: &str,
@@ -349,5 +362,33 @@ mod tests {
         );
         check(json!({ "required": ["status"] }), Value::Null, Value::Null);
         check(Value::Null, Value::Null, Value::Null);
+    }
+
+    #[test]
+    fn without_its_schema_a_crd_keeps_what_needs_none() {
+        let scale = json!({ "specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n" });
+        let version = |name: &str, schema: Value| {
+            json!({
+                "name": name, "served": true, "storage": name == "v1", "schema": { "openAPIV3Schema": schema },
+                "subresources": { "status": {}, "scale": scale },
+                "additionalPrinterColumns": [{ "name": "N", "type": "integer", "jsonPath": ".spec.n" }],
+            })
+        };
+        let spec = |schema: &Value| {
+            json!({
+                "group": "x.dev", "scope": "Namespaced", "names": { "plural": "apps", "kind": "App" },
+                "conversion": { "strategy": "None" },
+                "versions": [version("v1", schema.clone()), version("v2", schema.clone())],
+            })
+        };
+        let narrow = json!({
+            "type": "object", "required": ["spec"], "x-kubernetes-validations": [{ "rule": "false" }],
+            "properties": { "spec": { "type": "object", "properties": { "n": { "type": "integer", "maximum": 1 } } } },
+        });
+        let mut before = spec(&narrow);
+        before["versions"][0]["selectableFields"] = json!([{ "jsonPath": ".spec.n" }]);
+        let free = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        assert_eq!(without_schema(&before), spec(&free));
+        assert_eq!(without_schema(&spec(&free)), spec(&free));
     }
 }

@@ -14,6 +14,8 @@ use atc_engine::watch::Effect;
 use serde_json::Value;
 
 use crate::control::Control;
+use crate::flights;
+use crate::held::Hold;
 use crate::kinds::{Instance, Kind, Setup};
 use crate::leftovers;
 use crate::objects::{self, Only, Sink};
@@ -96,6 +98,7 @@ impl Sink for InstanceSink {
     fn remove(&self, reference: &ResourceRef) {
         let owner = self.owner(reference);
         self.kind.remove(reference);
+        note(&self.control, &self.kind, &self.airway, reference, None);
         protect::forget(&self.control, &owner);
         self.control.queue.forget(&owner);
         self.control.hub.forget(&owner);
@@ -171,6 +174,10 @@ pub(crate) async fn run(
         }
     }
     let (gone, disposition) = (report.gone, report.disposition);
+    if work.effect == Effect::Evaluate {
+        let hold = hold_of(&object, &report);
+        note(control, &kind, airway, target, hold);
+    }
     instance.settle(report);
     drop(memory);
     // What was shown during the run was not compared.
@@ -185,6 +192,28 @@ pub(crate) async fn run(
         control.hub.forget(&owner);
     }
     disposition
+}
+
+/// What holds an instance that is being deleted, by its run.
+fn hold_of(object: &Value, report: &InstanceReport) -> Option<Hold> {
+    let waits = LiveMeta::of(object).is_deleting() && !report.gone;
+    waits.then(|| Hold {
+        why: report.ready.message.clone(),
+        unfit: report.unfit,
+    })
+}
+
+/// Notes what holds an instance, or that nothing does, and tells its Airway where that has something to do or say about it.
+fn note(
+    control: &Control,
+    kind: &Kind,
+    airway: &Arc<str>,
+    target: &ResourceRef,
+    hold: Option<Hold>,
+) {
+    if kind.held.note(target, hold) && !flights::is_kind(airway) {
+        control.edited(&Owner::Airway(airway.clone()), target.to_string());
+    }
 }
 
 /// Keeps nothing of an instance that is not known when its run ends.

@@ -13,6 +13,7 @@ use atc_engine::{LoadedFlight, release::cluster::Mapping};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::held::Held;
 use crate::modules::Converter;
 
 /// How an Airway's instances are served at present.
@@ -43,6 +44,8 @@ pub(crate) struct Kind {
     /// Whether the setup was changed in a way that its instances may come out differently, and they were not told yet.
     due: AtomicBool,
     instances: Instances,
+    /// Those that are being deleted and are still there.
+    pub(crate) held: Held,
     /// Dry runs that passed for objects that are not stored yet, by instance.
     reviewed: Mutex<HashMap<ResourceRef, Verdicts>>,
     watch: Mutex<Option<Watch>>,
@@ -75,6 +78,7 @@ impl Kind {
             setup: RwLock::new(None),
             due: AtomicBool::new(false),
             instances: Instances::default(),
+            held: Held::default(),
             reviewed: Mutex::default(),
             watch: Mutex::default(),
             listed: AtomicBool::new(false),

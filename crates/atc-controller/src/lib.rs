@@ -14,6 +14,7 @@ mod control;
 pub mod crd;
 mod flights;
 pub mod health;
+mod held;
 mod hooks;
 mod instances;
 mod kinds;

@@ -80,6 +80,8 @@ pub struct InstanceReport {
     pub failure: Option<String>,
     /// The instance is gone: its finalizer was removed.
     pub gone: bool,
+    /// It is being deleted, and the API server does not let it go, since it does not fit the schema of its kind.
+    pub unfit: bool,
     /// What it said about readiness.
     pub ready: Ready,
     /// The instance as it was last stored by us, if we wrote it.
@@ -154,7 +156,11 @@ impl Engine {
             .write_status(request.settings, &mut object, memory, &mut report)
             .await
         {
-            report.disposition = Disposition::Retry;
+            // A removal that others hold up is looked at as often as ever, whatever its status can say.
+            let waits = matches!(report.disposition, Disposition::After(_));
+            if !waits || !LiveMeta::of(&object).is_deleting() {
+                report.disposition = Disposition::Retry;
+            }
             report.failure.get_or_insert(error.chain());
         }
         // Without a flight nothing can be put right: whoever brings it wakes the instance.
@@ -538,6 +544,7 @@ impl InstanceReport {
             takeoff: Report::default(),
             failure: None,
             gone: false,
+            unfit: false,
             ready,
             stored: None,
             ours: None,

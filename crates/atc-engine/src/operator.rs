@@ -31,8 +31,8 @@ pub const DRAIN: Duration = Duration::from_secs(5);
 ///
 /// *Caveats*: one process serves a kind at a time: run one replica, or elect a leader. The credentials need `list` and
 /// `watch`, cluster-wide, for the kind, for each kind that its flight prints, and for each that it looks up; what can't be
-/// watched is tried again for ever, and told through `tracing` only. Mode `static` is as `standard`: nobody is kept from the
-/// children.
+/// watched is tried again for ever, and told through `tracing` only. In mode `static` nobody is kept from the children;
+/// what others change or delete of them is put right, as in `dynamic`.
 pub struct Operator {
     engine: Engine,
     flight: LoadedFlight,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use atc_engine::watch::Fingerprint;
 use serde_json::Value;
 
 use super::{AirwayError, crd_mapping};
@@ -29,18 +30,12 @@ pub(super) async fn established(
                 let why = condition(&crd, "NamesAccepted")
                     .map_or("no word of it", |(_, message)| message)
                     .to_owned();
-                return Err(AirwayError::NotEstablished {
-                    name: name.to_owned(),
-                    why,
-                });
+                return Err(unestablished(&crd, name, why));
             }
             _ => {}
         }
         if let Some(("False", message)) = condition(&crd, "NamesAccepted") {
-            return Err(AirwayError::NotEstablished {
-                name: name.to_owned(),
-                why: message.to_owned(),
-            });
+            return Err(unestablished(&crd, name, message.to_owned()));
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_millis(500));
@@ -56,13 +51,17 @@ pub(super) async fn established(
             .map_err(refused)?
         {
             Some(now) => crd = now,
-            None => {
-                return Err(AirwayError::NotEstablished {
-                    name: name.to_owned(),
-                    why: "it was deleted meanwhile".into(),
-                });
-            }
+            None => return Err(unestablished(&crd, name, "it was deleted meanwhile".into())),
         }
+    }
+}
+
+/// It is not, as it was seen last: what is newer counts as news.
+fn unestablished(crd: &Value, name: &str, why: String) -> AirwayError {
+    AirwayError::NotEstablished {
+        name: name.to_owned(),
+        why,
+        live: Fingerprint::of(crd),
     }
 }
 

@@ -21,6 +21,16 @@ pub(super) struct Outcome {
     pub(super) dependencies: Vec<Dependency>,
 }
 
+impl Outcome {
+    /// The same with something that it has to say besides.
+    pub(super) fn but(mut self, words: Option<String>) -> Self {
+        if let Some(words) = words {
+            self.ready.message = format!("{}; {words}", self.ready.message);
+        }
+        self
+    }
+}
+
 /// An Airway whose CRD and webhook configuration stand.
 pub(super) struct Served {
     /// What it depends on.

@@ -61,14 +61,19 @@ async fn try_tell_again(
     if is_outdated(&live["spec"]["conversion"], &conversion) && !control.hooks.has_later() {
         let mut spec = live["spec"].clone();
         spec["conversion"] = conversion;
-        write(control, &crd::definition(name, uid, &spec), &live).await?;
+        let what = "the conversion in its CustomResourceDefinition";
+        write(control, what, &crd::definition(name, uid, &spec), &live).await?;
     }
     Ok(Some(hook))
 }
 
-/// Applies a CRD, if it is still as it was.
-async fn write(control: &Control, definition: &Value, live: &Value) -> Result<(), AirwayError> {
-    let what = "the conversion in its CustomResourceDefinition";
+/// Applies a CRD, if it is still as it was; as it is then.
+pub(super) async fn write(
+    control: &Control,
+    what: &'static str,
+    definition: &Value,
+    live: &Value,
+) -> Result<Value, AirwayError> {
     let object = Object::try_from(definition.clone());
     let object = object.map_err(|source| AirwayError::Object { what, source })?;
     let live = LiveMeta::of(live);
@@ -82,7 +87,7 @@ async fn write(control: &Control, definition: &Value, live: &Value) -> Result<()
     };
     let applied = control.engine.cluster().apply(&object, &options).await;
     applied
-        .map(drop)
+        .map(|applied| applied.live)
         .map_err(|source| AirwayError::Cluster { what, source })
 }
 

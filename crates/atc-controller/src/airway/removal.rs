@@ -11,10 +11,12 @@ use atc_engine::status::Ready;
 use atc_engine::watch::{Fingerprint, Seen};
 use serde_json::{Value, json};
 
+use super::loosen::loosen;
 use super::{AirwayError, Outcome, adopt, crd_mapping, mapping, tracked_crd};
 use crate::control::Control;
 use crate::hooks;
 use crate::kinds::Kind;
+use crate::owner::Owner;
 
 /// While a CRD goes, it is looked at again at least this often, should no event tell of it.
 const GOING: Duration = Duration::from_secs(5);
@@ -29,18 +31,48 @@ pub(super) async fn going(
     adopt(control, kind, name, object).await;
     match remove(control, kind, object).await {
         Ok(None) => None,
-        Ok(Some(crd)) => Some(Outcome {
-            ready: Ready::terminating(
-                "waiting for its instances and its CustomResourceDefinition to go",
-            ),
-            disposition: Disposition::After(GOING),
-            dependencies: vec![tracked_crd(name, Seen::Present(crd))],
-        }),
+        Ok(Some(crd)) => Some(waiting(control, kind, name, object, crd).await),
         Err(error) => Some(Outcome {
             ready: Ready::terminating(chain(&error)),
             disposition: error.disposition(),
             dependencies: Vec::new(),
         }),
+    }
+}
+
+/// What is said while the CRD goes, and what is done for instances that its schema holds back.
+async fn waiting(
+    control: &Arc<Control>,
+    kind: &Kind,
+    name: &Arc<str>,
+    object: &Value,
+    crd: Fingerprint,
+) -> Outcome {
+    let left = kind.is_listed().then(|| kind.references().len());
+    let mut words = kind.held.waiting(left);
+    let seen = match loosen(control, kind, object).await {
+        Ok(None) => crd,
+        Ok(Some(loose)) => {
+            for target in kind.held.unfit() {
+                let owner = Owner::Instance {
+                    airway: name.clone(),
+                    target,
+                };
+                control.edited(&owner, format!("Airway {name}"));
+            }
+            Fingerprint::of(&loose)
+        }
+        Err(error) => {
+            let why = chain(&error);
+            tracing::warn!(airway = %name, error = why, "instances can't be let go");
+            words = format!("{words}; {why}");
+            crd
+        }
+    };
+    Outcome {
+        ready: Ready::terminating(words),
+        disposition: Disposition::After(GOING),
+        dependencies: vec![tracked_crd(name, Seen::Present(seen))],
     }
 }
 

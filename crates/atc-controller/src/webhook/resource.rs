@@ -4,6 +4,7 @@
 //! from memory, but for `scale`, whose object says nothing of the one that is scaled. What can't be decided passes, as it
 //! does while the atc is away.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use atc_api::{ResourceRef, names};
@@ -44,13 +45,45 @@ pub(crate) async fn decide(control: &Control, request: &Request) -> Decision {
             refused(&instance, "it may not be deleted")
         };
     }
-    let changed = owned_fields::changed(old, &request.object, names::MANAGER_YOKE);
-    if changed.is_empty() {
-        Decision::Allow
-    } else {
+    let new = &request.object;
+    let changed = owned_fields::changed(old, new, names::MANAGER_YOKE);
+    if !changed.is_empty() {
         let words = format!("these fields may not be changed: {}", changed.join(", "));
-        refused(&instance, &words)
+        return refused(&instance, &words);
     }
+    if owners_differ(old, new) && !is_cluster(request) {
+        return refused(
+            &instance,
+            "its owner references may not be added to or taken off: with an owner that goes, or is not there, the cluster would delete it",
+        );
+    }
+    if is_sealed(old, new) {
+        return refused(
+            &instance,
+            "it may not be made immutable: its release could not change it any more",
+        );
+    }
+    Decision::Allow
+}
+
+/// Whether a write adds an owner, takes one off, or makes one another.
+fn owners_differ(old: &Value, new: &Value) -> bool {
+    let owners = |object: &Value| -> BTreeSet<[String; 4]> {
+        let text =
+            |owner: &Value, field: &str| owner[field].as_str().unwrap_or_default().to_owned();
+        let all = object["metadata"]["ownerReferences"].as_array();
+        let all = all.into_iter().flatten();
+        all.map(|owner| ["apiVersion", "kind", "name", "uid"].map(|field| text(owner, field)))
+            .collect()
+    };
+    owners(old) != owners(new)
+}
+
+/// Whether a write makes a ConfigMap or Secret immutable. One that its release has made so is that before.
+fn is_sealed(old: &Value, new: &Value) -> bool {
+    let kinds = [Some("ConfigMap"), Some("Secret")];
+    let can_be = new["apiVersion"] == "v1" && kinds.contains(&new["kind"].as_str());
+    can_be && new["immutable"] == true && old["immutable"] != true
 }
 
 fn refused(instance: &ResourceRef, what: &str) -> Decision {

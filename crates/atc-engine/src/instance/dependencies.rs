@@ -13,11 +13,7 @@ use crate::children::Child;
 pub(super) fn dependencies(settings: &InstanceSettings, memory: &InstanceMemory) -> Dependencies {
     let mut all = Dependencies::from(inputs(settings, &memory.reads, &memory.children));
     all.objects.extend(memory.account.clone());
-    let drift = if settings.mode == AirwayMode::Dynamic {
-        Effect::Evaluate
-    } else {
-        Effect::StatusOnly
-    };
+    let drift = drift(settings.mode);
     for child in &memory.children {
         let role = Role::Child {
             drift: Some(drift),
@@ -41,6 +37,15 @@ pub(super) fn dependencies(settings: &InstanceSettings, memory: &InstanceMemory)
     all.selections
         .sort_by_key(|one| std::cmp::Reverse(one.seen));
     all
+}
+
+/// What a change of a child's spec or metadata, or its end, leads to. In `static` it got past the protection, or is one that
+/// others may make: an evaluation puts right what is the release's.
+fn drift(mode: AirwayMode) -> Effect {
+    match mode {
+        AirwayMode::Dynamic | AirwayMode::Static => Effect::Evaluate,
+        AirwayMode::Standard | AirwayMode::Subscription => Effect::StatusOnly,
+    }
 }
 
 /// Whether a child that the flight has looked up was judged in another state than the flight saw: an evaluation follows.

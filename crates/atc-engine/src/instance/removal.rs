@@ -9,7 +9,7 @@
 use std::time::{Duration, Instant};
 
 use atc_api::names;
-use atc_release::cluster::{LiveMeta, MetadataEdit};
+use atc_release::cluster::{ErrorKind, LiveMeta, MetadataEdit};
 use atc_watch::{Dependencies, Latest};
 use serde_json::Value;
 
@@ -35,6 +35,23 @@ fn again(error: &EngineError, since: &mut Option<Instant>, now: Instant) -> Disp
         Disposition::After(pause(since, now, HELD_UP))
     } else {
         Disposition::Retry
+    }
+}
+
+/// One whose finalizer the API server does not take off. What it made is gone by then.
+fn held(error: &EngineError) -> InstanceReport {
+    let unfit =
+        matches!(error, EngineError::Cluster { source } if source.kind() == ErrorKind::Invalid);
+    let since = if unfit {
+        ", since it does not fit the schema of its kind any more (change the one or the other)"
+    } else {
+        ""
+    };
+    let words = format!("can't take its finalizer off{since}: {}", error.chain());
+    InstanceReport {
+        failure: Some(words.clone()),
+        unfit,
+        ..InstanceReport::of(Ready::terminating(words), Disposition::Retry)
     }
 }
 
@@ -84,7 +101,10 @@ impl Engine {
             remove_finalizer: Some(names::FINALIZER_INSTANCE.into()),
             ..MetadataEdit::default()
         };
-        self.edit(settings, object, &edit).await?;
+        if let Err(error) = self.edit(settings, object, &edit).await {
+            observer.fail(Dependencies::default());
+            return Ok(held(&error));
+        }
         let takeoff = Report {
             pruned: removed.deleted,
             orphaned: removed.orphaned,
@@ -127,10 +147,31 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use atc_api::ResourceRef;
+    use atc_release::cluster::ClusterError;
     use atc_release::readiness::Verdict;
     use atc_watch::{Fingerprint, Selection, Target};
 
     use super::*;
+
+    #[test]
+    fn what_is_refused_at_the_end_is_no_end() {
+        let misfit = |faults: &str| ClusterError::Misfit {
+            object: "n/a".into(),
+            faults: faults.into(),
+        };
+        let unserved = ClusterError::NoSuchKind {
+            api_version: "x.dev/v1".into(),
+            kind: "App".into(),
+        };
+        for (error, unfit) in [(misfit("no spec"), true), (unserved, false)] {
+            let report = held(&EngineError::cluster(error));
+            assert_eq!((report.unfit, report.gone), (unfit, false), "{report:?}");
+            assert_eq!(report.ready.reason, "Terminating");
+            assert_eq!(report.ready.message.contains("schema of its kind"), unfit);
+            assert_eq!(report.failure.as_ref(), Some(&report.ready.message));
+            assert_eq!(report.disposition, Disposition::Retry);
+        }
+    }
 
     #[test]
     fn what_is_held_up_is_looked_at_within_a_minute() {
