@@ -32,6 +32,7 @@ mod cycle;
 mod dependencies;
 mod identity;
 mod memory;
+mod pace;
 mod removal;
 mod settings;
 mod waiting;
@@ -43,6 +44,7 @@ pub(crate) use identity::release_of;
 use identity::{Identity, input};
 pub use identity::{home_of, release_name};
 pub use memory::InstanceMemory;
+use pace::Ran;
 pub use settings::{Authority, InstanceSettings, Subject};
 use waiting::{Onlooker, may_tell};
 
@@ -233,6 +235,7 @@ impl Engine {
         observer: &dyn InstanceObserver,
     ) -> Result<InstanceReport, Failed> {
         let settings = request.settings;
+        let began = Instant::now();
         let identity = Identity::of(object, settings)?;
         memory.account = self.see_account(settings, observer).await?;
         confirmed(settings, memory.account.as_ref())?;
@@ -290,16 +293,32 @@ impl Engine {
         memory.told = told;
         let (takeoff, printed) = done.map_err(failed)?;
         memory.failure = None;
+        memory.left_over = None;
         memory.children.clone_from(&takeoff.children);
-        memory.printed = if settings.subject.is_flight() {
+        let printed = if settings.subject.is_flight() {
             Some(children::inventory(&memory.children))
         } else {
             printed
         };
+        let says_anew = memory.printed != printed;
+        memory.printed = printed;
         memory.reads = reads;
+        let ran = Ran {
+            settings,
+            object,
+            flight: &flight.sha256,
+            reference: &identity.reference,
+            writes: !takeoff.written.is_empty() || !takeoff.pruned.is_empty(),
+            says_anew,
+            began,
+        };
+        memory.keep_pace(&ran, observer);
         let (verdict, unprotected) = verdict(request, memory).await;
         observer.commit(dependencies(settings, memory));
-        let disposition = unprotected.map_or(Disposition::Wait, Disposition::After);
+        let disposition = match unprotected {
+            Some(pause) => Disposition::After(pause),
+            None => memory.pace.disposition(),
+        };
         Ok(InstanceReport {
             takeoff,
             ..InstanceReport::of(verdict, disposition)
@@ -461,7 +480,7 @@ impl Engine {
             (Err(error), _) => {
                 observer.fail(Dependencies::default());
                 let mut report = InstanceReport::failed(&error);
-                report.ready = children::summary(&memory.children);
+                report.ready = memory.summary();
                 report
             }
             (Ok(()), Some(failure)) => {
@@ -475,7 +494,7 @@ impl Engine {
                 if has_newer_input(request.settings, memory) {
                     // The flight has not seen this yet: what follows from it is not known, so nothing is said.
                     observer.commit(dependencies(request.settings, memory));
-                    let ready = children::summary(&memory.children);
+                    let ready = memory.summary();
                     return InstanceReport::of(ready, Disposition::Wait);
                 }
                 observer.commit(dependencies(request.settings, memory));
@@ -505,7 +524,7 @@ async fn verdict(
     request: &InstanceRequest<'_>,
     memory: &mut InstanceMemory,
 ) -> (Ready, Option<Duration>) {
-    let ready = children::summary(&memory.children);
+    let ready = memory.summary();
     let protected = match request.protection {
         Some(protection) => protection.protect(&memory.children).await,
         None => Ok(()),
