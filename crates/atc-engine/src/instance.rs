@@ -197,7 +197,9 @@ impl Engine {
                 let mut inputs = inputs(request.settings, &failed.reads, &memory.children);
                 inputs.extend(memory.account.clone());
                 observer.fail(inputs.into());
-                let report = InstanceReport::failed(&failed.error);
+                let mut report = InstanceReport::failed(&failed.error);
+                report.disposition =
+                    removal::after_takeoff(&failed.error, &mut memory.left_over, Instant::now());
                 memory.fail(&report.ready, failed.printed);
                 Ok(report)
             }
@@ -469,7 +471,8 @@ impl Engine {
         let mut children = std::mem::take(&mut memory.children);
         let judged = match Identity::of(request.object, request.settings) {
             Ok(identity) => {
-                let sight = engine.sight(identity.home, observer);
+                let owner = identity.owner(request.settings);
+                let sight = engine.sight(identity.home, observer).of(owner);
                 engine.rejudge(&mut children, &sight).await
             }
             Err(error) => Err(error),
