@@ -5,7 +5,7 @@ use std::time::Duration;
 use atc_tests::{condition, eventually, is_ready, never};
 use serde_json::{Value, json};
 
-use crate::world::{LIMIT, World, configmap, look, text};
+use crate::world::{Kind, LIMIT, World, configmap, look, text};
 
 /// How long nothing may happen where nothing shall.
 const QUIET: Duration = Duration::from_secs(3);
@@ -29,6 +29,12 @@ fn prints(name: &str, value: &str) -> Value {
     json!({ "objects": [configmap(name, json!({ "k": value }))] })
 }
 
+/// In which versions the two are stored.
+async fn versions(kind: &Kind<'_>) -> [Value; 2] {
+    let both = [kind.instance("a").await, kind.instance("b").await];
+    both.map(|one| one["metadata"]["resourceVersion"].clone())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_has_taken_is_said_until_it_is_back() {
     let world = World::new().await;
@@ -40,11 +46,9 @@ async fn what_another_has_taken_is_said_until_it_is_back() {
         format!("0 of 1 ready: ConfigMap/x: it was taken by release \"{owner}\"")
     };
     kind.says("a", "InProgress", &taken_by("b")).await;
-    let version =
-        async |name: &str| kind.instance(name).await["metadata"]["resourceVersion"].clone();
-    let before = (version("a").await, version("b").await);
+    let before = versions(&kind).await;
     never(QUIET, "a status is written again", || async {
-        let now = (version("a").await, version("b").await);
+        let now = versions(&kind).await;
         Ok((now != before).then_some(now))
     })
     .await;

@@ -317,10 +317,8 @@ impl Engine {
         memory.keep_pace(&ran, observer);
         let (verdict, unprotected) = verdict(request, memory).await;
         observer.commit(dependencies(settings, memory));
-        let disposition = match unprotected {
-            Some(pause) => Disposition::After(pause),
-            None => memory.pace.disposition(),
-        };
+        let settled = || memory.pace.disposition();
+        let disposition = unprotected.map_or_else(settled, Disposition::After);
         Ok(InstanceReport {
             takeoff,
             ..InstanceReport::of(verdict, disposition)
