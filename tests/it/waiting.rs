@@ -106,6 +106,33 @@ async fn what_the_template_requires_of_a_status_keeps_no_failure_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_status_that_is_too_large_is_refused_and_drift_is_mended() {
+    let world = World::new().await;
+    let airway = AirwayBuilder::new("Vast", &puppet())
+        .set("fixDriftInterval", "1s")
+        .set("skipAdmissionWebhook", true);
+    let kind = world.kind(airway).await;
+    // One is larger than any status may be; the other, with the spec that it is copied from, than the store takes.
+    for (name, size, why) in [
+        ("any", 1_100_000, "1048576 is the most"),
+        ("both", 900_000, "too large"),
+    ] {
+        let child = configmap(name, json!({ "k": "v" }));
+        let spec = json!({ "objects": [child], "status": { "msg": "x".repeat(size) } });
+        kind.create(name, &spec).await.unwrap();
+        let words = "the status that the flight printed is refused: ";
+        let message = kind.says(name, "Error", words).await;
+        assert!(message.contains(why), "{message}");
+        let path = world.core("configmaps", name);
+        world.merge(&path, &json!({ "data": { "k": "x" } })).await;
+        world.has(name, json!({ "k": "v" })).await;
+        assert_eq!(kind.says(name, "Error", words).await, message);
+        kind.delete(name).await;
+    }
+    kind.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_probe_that_others_refuse_proves_no_protection() {
     let world = World::new().await;
     let name = format!("no-probes-{}", world.ns);

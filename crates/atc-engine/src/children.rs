@@ -265,6 +265,13 @@ impl Engine {
             return Ok(());
         };
         child.judged = Some(Fingerprint::of(live));
+        if let Some(other) = sight.taken_by(&live["metadata"]) {
+            // What it says is the other one's, whatever its state.
+            let words = format!("it was taken by release \"{other}\", and only one can have it");
+            child.verdict = Verdict::InProgress(words);
+            child.rests_on.clear();
+            return Ok(());
+        }
         let mut supports = Supports {
             observer: sight.observer,
             open: false,

@@ -9,6 +9,13 @@ pub enum Disposition {
     Wait,
     /// Again after this time, whatever happens: a drift interval, or a server that named a time.
     After(Duration),
+    /// Settled, but what instances make keeps it busy: changes of that are left alone for a while.
+    Paced {
+        /// For so long.
+        pause: Duration,
+        /// Again after this time, whatever happens.
+        again: Option<Duration>,
+    },
     /// It failed in a way that may pass: again after a growing delay, see [`backoff`].
     Retry,
     /// It failed in a way that only a change of its input mends.
@@ -26,6 +33,10 @@ impl Disposition {
         match self {
             Self::Wait | Self::Terminal => Self::After(interval),
             Self::After(pause) => Self::After(pause.min(interval)),
+            Self::Paced { pause, again } => Self::Paced {
+                pause,
+                again: Some(again.map_or(interval, |again| again.min(interval))),
+            },
             Self::Retry => Self::Retry,
         }
     }
@@ -88,6 +99,14 @@ mod tests {
         check(seconds(5), Some(7), seconds(5));
         check(seconds(5), None, seconds(5));
         check(Disposition::Retry, Some(7), Disposition::Retry);
+        let paced = |again: Option<u64>| Disposition::Paced {
+            pause: Duration::from_secs(1),
+            again: again.map(Duration::from_secs),
+        };
+        check(paced(None), Some(7), paced(Some(7)));
+        check(paced(Some(9)), Some(7), paced(Some(7)));
+        check(paced(Some(5)), Some(7), paced(Some(5)));
+        check(paced(Some(5)), None, paced(Some(5)));
     }
 
     #[test]

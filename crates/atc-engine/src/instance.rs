@@ -32,6 +32,7 @@ mod cycle;
 mod dependencies;
 mod identity;
 mod memory;
+mod pace;
 mod removal;
 mod settings;
 mod waiting;
@@ -43,6 +44,7 @@ pub(crate) use identity::release_of;
 use identity::{Identity, input};
 pub use identity::{home_of, release_name};
 pub use memory::InstanceMemory;
+use pace::Ran;
 pub use settings::{Authority, InstanceSettings, Subject};
 use waiting::{Onlooker, may_tell};
 
@@ -201,7 +203,9 @@ impl Engine {
                 let mut inputs = inputs(request.settings, &failed.reads, &memory.children);
                 inputs.extend(memory.account.clone());
                 observer.fail(inputs.into());
-                let report = InstanceReport::failed(&failed.error);
+                let mut report = InstanceReport::failed(&failed.error);
+                report.disposition =
+                    removal::after_takeoff(&failed.error, &mut memory.left_over, Instant::now());
                 memory.fail(&report.ready, failed.printed);
                 Ok(report)
             }
@@ -239,6 +243,7 @@ impl Engine {
         observer: &dyn InstanceObserver,
     ) -> Result<InstanceReport, Failed> {
         let settings = request.settings;
+        let began = Instant::now();
         let identity = Identity::of(object, settings)?;
         memory.account = self.see_account(settings, observer).await?;
         confirmed(settings, memory.account.as_ref())?;
@@ -296,16 +301,30 @@ impl Engine {
         memory.told = told;
         let (takeoff, printed) = done.map_err(failed)?;
         memory.failure = None;
+        memory.left_over = None;
         memory.children.clone_from(&takeoff.children);
-        memory.printed = if settings.subject.is_flight() {
+        let printed = if settings.subject.is_flight() {
             Some(children::inventory(&memory.children))
         } else {
             printed
         };
+        let says_anew = memory.printed != printed;
+        memory.printed = printed;
         memory.reads = reads;
+        let ran = Ran {
+            settings,
+            object,
+            flight: &flight.sha256,
+            reference: &identity.reference,
+            writes: !takeoff.written.is_empty() || !takeoff.pruned.is_empty(),
+            says_anew,
+            began,
+        };
+        memory.keep_pace(&ran, observer);
         let (verdict, unprotected) = verdict(request, memory).await;
         observer.commit(dependencies(settings, memory));
-        let disposition = unprotected.map_or(Disposition::Wait, Disposition::After);
+        let settled = || memory.pace.disposition();
+        let disposition = unprotected.map_or_else(settled, Disposition::After);
         Ok(InstanceReport {
             takeoff,
             ..InstanceReport::of(verdict, disposition)
@@ -456,7 +475,8 @@ impl Engine {
         let mut children = std::mem::take(&mut memory.children);
         let judged = match Identity::of(request.object, request.settings) {
             Ok(identity) => {
-                let sight = engine.sight(identity.home, observer);
+                let owner = identity.owner(request.settings);
+                let sight = engine.sight(identity.home, observer).of(owner);
                 engine.rejudge(&mut children, &sight).await
             }
             Err(error) => Err(error),
@@ -467,7 +487,7 @@ impl Engine {
             (Err(error), _) => {
                 observer.fail(Dependencies::default());
                 let mut report = InstanceReport::failed(&error);
-                report.ready = children::summary(&memory.children);
+                report.ready = memory.summary();
                 report
             }
             (Ok(()), Some(failure)) => {
@@ -481,7 +501,7 @@ impl Engine {
                 if has_newer_input(request.settings, memory) {
                     // The flight has not seen this yet: what follows from it is not known, so nothing is said.
                     observer.commit(dependencies(request.settings, memory));
-                    let ready = children::summary(&memory.children);
+                    let ready = memory.summary();
                     return InstanceReport::of(ready, Disposition::Wait);
                 }
                 observer.commit(dependencies(request.settings, memory));
@@ -511,7 +531,7 @@ async fn verdict(
     request: &InstanceRequest<'_>,
     memory: &mut InstanceMemory,
 ) -> (Ready, Option<Duration>) {
-    let ready = children::summary(&memory.children);
+    let ready = memory.summary();
     let protected = match request.protection {
         Some(protection) => protection.protect(&memory.children).await,
         None => Ok(()),

@@ -24,6 +24,11 @@ pub trait Observer: Send + Sync {
     /// The newest version of any change among these; `None` where nothing can be said.
     fn latest_in(&self, selection: &Selection) -> Option<u64>;
 
+    /// Whether an instance has made this object, as far as the watches know.
+    fn is_made(&self, _: &ResourceRef) -> bool {
+        false
+    }
+
     /// Whether [`latest`](Self::latest) follows what interest was told in; where not, whoever waits watches by itself.
     fn follows(&self) -> bool {
         false
@@ -147,6 +152,10 @@ impl<O: Clone + Eq + Hash + Debug + Send + Sync + 'static> Observer for Watched<
 
     fn latest_in(&self, selection: &Selection) -> Option<u64> {
         self.hub.latest_in(selection)
+    }
+
+    fn is_made(&self, reference: &ResourceRef) -> bool {
+        self.hub.is_made(reference)
     }
 
     fn follows(&self) -> bool {

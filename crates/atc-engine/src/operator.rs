@@ -53,7 +53,7 @@ impl Operator {
     /// changes, and again after a failure. `told` hears how each run went.
     ///
     /// *Guarantees*: never two runs of one instance at once; what is asked for meanwhile is one more run; an object that two
-    /// parties change in turn costs one run a second; as many runs at once as
+    /// parties change in turn costs one run a second, and two a minute by and by; as many runs at once as
     /// [`EngineOptions::evaluations`](crate::EngineOptions::evaluations).
     pub async fn run(
         self,
@@ -126,6 +126,7 @@ impl Serving {
         let Some(kept) = self.instances.get(instance) else {
             self.hub.forget(instance);
             self.queue.forget(instance);
+            self.take_up(instance);
             return Disposition::Wait;
         };
         let mut memory = kept.memory.lock().await;
@@ -152,6 +153,14 @@ impl Serving {
             self.hub.forget(instance);
         }
         disposition
+    }
+
+    /// One that came while it was forgotten had asked for its run, perhaps before that was forgotten.
+    fn take_up(&self, instance: &ResourceRef) {
+        if self.instances.get(instance).is_some() {
+            let cause = Cause::Edit(instance.to_string());
+            self.queue.push(instance, Effect::Evaluate, cause);
+        }
     }
 
     /// Has the status of an instance written again, if others changed what we said there.

@@ -23,7 +23,8 @@ use crate::disposition::{Disposition, backoff};
 /// Wakes by a key's own children, and by those of others that it looked up, that may follow each other at once; further
 /// ones come at [`CHILD_REFILL`].
 pub const CHILD_BURST: f64 = 5.0;
-/// One more wake by children each such time: a child that somebody rewrites all the time costs one run a second.
+/// One more wake by children each such time: a child that somebody rewrites all the time costs one run a second at first, and
+/// less by and by, see [`Disposition::Paced`].
 pub const CHILD_REFILL: Duration = Duration::from_secs(1);
 
 /// Looks at the status because of children come this much later, so that one look serves a burst of changes: what a
@@ -160,6 +161,8 @@ struct Entry {
     failures: u32,
     tokens: f64,
     refilled: Instant,
+    /// No evaluation for what instances make comes before this.
+    rests_until: Option<Instant>,
     /// Dropped when the present run ends.
     forgotten: bool,
 }
@@ -242,7 +245,9 @@ impl<K: Keyed> Queue<K> {
         let Some(work) = &entry.pending else { return };
         let look = work.effect == Effect::StatusOnly;
         let wait = if work.cause.is_paced() {
-            entry.take_token(now).or(look.then_some(now + LOOK_DELAY))
+            let token = entry.take_token(now).or(look.then_some(now + LOOK_DELAY));
+            let rest = entry.rests_until.filter(|at| !look && *at > now);
+            token.max(rest)
         } else {
             None
         };
@@ -376,6 +381,12 @@ impl<K: Keyed> Queue<K> {
             return 0;
         }
         let looked_only = entry.running == Effect::StatusOnly;
+        if !looked_only {
+            entry.rests_until = match disposition {
+                Disposition::Paced { pause, .. } => Some(now + pause),
+                _ => None,
+            };
+        }
         let again = match disposition {
             Disposition::Wait | Disposition::Terminal if looked_only => None,
             Disposition::Wait | Disposition::Terminal => {
@@ -385,6 +396,10 @@ impl<K: Keyed> Queue<K> {
             Disposition::After(delay) => {
                 entry.failures = 0;
                 Some(now + delay)
+            }
+            Disposition::Paced { again, .. } => {
+                entry.failures = 0;
+                again.map(|delay| now + delay)
             }
             Disposition::Retry => {
                 entry.failures = entry.failures.saturating_add(1);
@@ -448,6 +463,7 @@ impl Entry {
             failures: 0,
             tokens: CHILD_BURST,
             refilled: now,
+            rests_until: None,
             forgotten: false,
         }
     }

@@ -6,6 +6,7 @@ use atc_api::names;
 use atc_readiness::{Book, BookError, Found, Rule, Script};
 use atc_release::cluster::mapping::configmaps;
 use atc_release::cluster::{ErrorKind, Mapping, Rules};
+use atc_release::ownership::{Owner, owner_of};
 use atc_release::readiness::{self, Verdict};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -126,6 +127,24 @@ impl Rules for ReleaseRules<'_> {
 pub(crate) struct Sight<'a> {
     pub(crate) observer: &'a dyn Observer,
     pub(crate) rules: ReleaseRules<'a>,
+    /// Whose the children are, where somebody else may take them.
+    owner: Option<Owner>,
+}
+
+impl Sight<'_> {
+    /// The same for the children of this release.
+    pub(crate) fn of(self, owner: Owner) -> Self {
+        Self {
+            owner: Some(owner),
+            ..self
+        }
+    }
+
+    /// The other release that an object belongs to by now, by its `metadata`.
+    pub(crate) fn taken_by(&self, metadata: &Value) -> Option<Owner> {
+        let us = self.owner.as_ref()?;
+        owner_of(metadata).filter(|owner| owner != us)
+    }
 }
 
 impl Engine {
@@ -137,6 +156,7 @@ impl Engine {
                 custom: self.readiness(),
                 namespace,
             },
+            owner: None,
         }
     }
 

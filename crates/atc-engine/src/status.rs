@@ -50,6 +50,13 @@ impl Ready {
         }
     }
 
+    /// The same with more words.
+    #[must_use]
+    pub(crate) fn and(mut self, words: &str) -> Self {
+        self.message = format!("{}; {words}", self.message);
+        self
+    }
+
     /// The object is on its way out.
     pub fn terminating(message: impl Into<String>) -> Self {
         Self {

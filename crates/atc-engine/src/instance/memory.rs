@@ -6,6 +6,7 @@ use atc_access::Read;
 use atc_watch::Dependency;
 use serde_json::Value;
 
+use super::pace::Pace;
 use crate::children::Child;
 use crate::memory::Memory;
 use crate::status::{self, Ready};
@@ -29,10 +30,14 @@ pub struct InstanceMemory {
     pub(super) failure: Option<Ready>,
     /// The last status that was sent and what the server made of it, where the two differ (a schema that prunes).
     pub(super) pruned_status: Option<(Value, Value)>,
+    /// How soon it is evaluated again for what instances make.
+    pub(super) pace: Pace,
     /// Since when its children are found unprotected, where they are to be.
     pub(super) unprotected: Option<Instant>,
     /// Since when others hold its removal up.
     pub(super) held_up: Option<Instant>,
+    /// Since when others hold up what has left its output.
+    pub(super) left_over: Option<Instant>,
 }
 
 impl InstanceMemory {

@@ -55,6 +55,20 @@ fn held(error: &EngineError) -> InstanceReport {
     }
 }
 
+/// When to come back to a takeoff that failed like this. What has left the output may be held up as what is removed with an
+/// instance may be; `since` is when it was first.
+pub(super) fn after_takeoff(
+    error: &EngineError,
+    since: &mut Option<Instant>,
+    now: Instant,
+) -> Disposition {
+    if matches!(error, EngineError::Going(_)) {
+        return again(error, since, now);
+    }
+    *since = None;
+    error.disposition()
+}
+
 /// When to come back to a removal because something of a child was shown: at once, if one has gone that was there before.
 pub(super) fn seen_going(children: &mut Vec<Child>, observer: &dyn Observer) -> Disposition {
     let before = children.len();
@@ -188,6 +202,26 @@ mod tests {
             now += pause;
         }
         assert_eq!(again(&refused, &mut since, now), Disposition::Retry);
+    }
+
+    #[test]
+    fn what_has_left_the_output_is_looked_at_within_a_minute() {
+        let going = EngineError::Going("still there".into());
+        let (mut now, mut since) = (Instant::now(), None);
+        for pause in [1, 1, 2, 4, 8, 16, 32, 60, 60].map(Duration::from_secs) {
+            let found = after_takeoff(&going, &mut since, now);
+            assert_eq!(found, Disposition::After(pause));
+            now += pause;
+        }
+        for other in [
+            EngineError::Stopped,
+            EngineError::Incomplete("metadata.name"),
+        ] {
+            let found = after_takeoff(&other, &mut since, now);
+            assert_eq!((found, since), (other.disposition(), None));
+        }
+        let found = after_takeoff(&going, &mut since, now);
+        assert_eq!(found, Disposition::After(Duration::from_secs(1)));
     }
 
     /// The watches follow what is called `there…` and what is called `gone…`.

@@ -75,6 +75,10 @@ impl Observer for Onlooker<'_> {
         self.inner.latest_in(selection)
     }
 
+    fn is_made(&self, reference: &ResourceRef) -> bool {
+        self.inner.is_made(reference)
+    }
+
     fn follows(&self) -> bool {
         self.inner.follows()
     }

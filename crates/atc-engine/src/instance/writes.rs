@@ -9,6 +9,10 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::status::{self, Ours, Ready};
 
+/// The largest status that a flight may print, as JSON in bytes: 1 MiB. The API server's store takes 1.5 MiB for the whole
+/// object, and is not asked to take what can't fit.
+const STATUS_MAX: usize = 1 << 20;
+
 /// How often a write is tried again on a newer state before it is left to the next evaluation.
 const STALE_TRIES: usize = 5;
 
@@ -55,6 +59,12 @@ impl Engine {
         report: &mut InstanceReport,
     ) -> Result<(), EngineError> {
         let mut refused = false;
+        if let Some(words) = memory.printed.as_ref().and_then(too_large)
+            && !LiveMeta::of(object).is_deleting()
+        {
+            refused = true;
+            refuse(report, &words);
+        }
         for _ in 0..STALE_TRIES {
             let live = LiveMeta::of(object);
             let stored = object.get("status").cloned().unwrap_or(Value::Null);
@@ -114,12 +124,12 @@ impl Engine {
                     }
                 }
                 // What the flight printed does not fit: said in a status of our own.
-                Err(error) if error.kind() == ErrorKind::Invalid && printed.is_some() => {
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::Invalid | ErrorKind::TooLarge)
+                        && printed.is_some() =>
+                {
                     refused = true;
-                    let words = format!("the status that the flight printed is refused: {error}");
-                    report.ready = Ready::error(words.clone());
-                    report.disposition = Disposition::Terminal;
-                    report.failure.get_or_insert(words);
+                    refuse(report, &error.to_string());
                 }
                 Err(error) => return Err(EngineError::cluster(error)),
             }
@@ -132,5 +142,39 @@ impl Engine {
             )
         });
         Ok(())
+    }
+}
+
+/// What is wrong with the size of a status that was printed.
+fn too_large(printed: &Value) -> Option<String> {
+    let size = serde_json::to_vec(printed).map_or(0, |json| json.len());
+    (size > STATUS_MAX).then(|| format!("it has {size} bytes, and {STATUS_MAX} is the most"))
+}
+
+/// Only another output mends what is wrong with a status that was printed.
+fn refuse(report: &mut InstanceReport, why: &str) {
+    let words = format!("the status that the flight printed is refused: {why}");
+    report.ready = Ready::error(words.clone());
+    if report.disposition == Disposition::Wait {
+        report.disposition = Disposition::Terminal;
+    }
+    report.failure.get_or_insert(words);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_status_is_measured_as_it_is_sent() {
+        let of = |length: usize| json!({ "text": "x".repeat(length) });
+        let frame = serde_json::to_vec(&of(0)).map_or(0, |json| json.len());
+        assert_eq!(too_large(&of(STATUS_MAX - frame)), None);
+        let words = too_large(&of(STATUS_MAX - frame + 1)).unwrap_or_default();
+        assert_eq!(words, "it has 1048577 bytes, and 1048576 is the most");
+        // A quote is two bytes there.
+        assert!(too_large(&json!("\"".repeat(STATUS_MAX / 2 + 1))).is_some());
     }
 }

@@ -142,6 +142,58 @@ fn noisy_children_cost_one_run_a_second() {
 }
 
 #[test]
+fn what_is_paced_rests_from_what_instances_make_alone_r09() {
+    let (start, key) = (Instant::now(), Name("a", 1));
+    let seconds = Duration::from_secs;
+    let evaluate = |cause: Cause| Work {
+        effect: Effect::Evaluate,
+        cause,
+    };
+    let paced = Disposition::Paced {
+        pause: seconds(8),
+        again: Some(seconds(18)),
+    };
+    let rests = || {
+        let mut queue = Queue::new(Limits::new(4));
+        queue.push(&key, edit(), start);
+        assert!(queue.pop(start).is_some());
+        // Its own write is seen while it runs, or after it.
+        queue.push(&key, evaluate(Cause::Child("c".into())), start);
+        queue.done(&key, paced, start, 0.5);
+        queue.push(&key, evaluate(Cause::Peer("p".into())), start);
+        assert!(queue.pop(start + seconds(7)).is_none());
+        queue
+    };
+    let mut queue = rests();
+    assert!(queue.pop(start + seconds(8)).is_some());
+    queue.done(&key, paced, start + seconds(8), 0.5);
+    let last = start + seconds(8 + 18);
+    assert_eq!(queue.deadline(), Some(last), "once more when it is over");
+    assert!(queue.pop(last).is_some());
+    // It is over: what comes next is not left alone.
+    queue.done(&key, Disposition::Wait, last, 0.5);
+    queue.push(&key, evaluate(Cause::Child("c".into())), last);
+    assert!(queue.pop(last).is_some());
+    for free in [Cause::Edit("it".into()), Cause::Input("i".into())] {
+        let mut queue = rests();
+        queue.push(&key, evaluate(free), start + seconds(1));
+        assert!(queue.pop(start + seconds(1)).is_some());
+    }
+    // Looks go on as ever, and leave the rest as it is.
+    let mut queue = Queue::new(Limits::new(4));
+    queue.push(&key, edit(), start);
+    assert!(queue.pop(start).is_some());
+    queue.done(&key, paced, start, 0.5);
+    queue.push(&key, child(), start);
+    let now = start + LOOK_DELAY;
+    assert!(queue.pop(now).is_some());
+    queue.done(&key, Disposition::Wait, now, 0.5);
+    queue.push(&key, evaluate(Cause::Child("c".into())), now);
+    assert!(queue.pop(start + seconds(7)).is_none());
+    assert!(queue.pop(start + seconds(8)).is_some());
+}
+
+#[test]
 fn a_drift_timer_comes_again() {
     let (now, key) = (Instant::now(), Name("a", 1));
     let mut queue = Queue::new(Limits::new(4));

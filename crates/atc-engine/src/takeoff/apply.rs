@@ -190,7 +190,8 @@ impl Engine {
         memory: &Memory,
         report: &mut Report,
     ) -> Result<(), EngineError> {
-        let sight = self.sight(&request.namespace, work.observer);
+        let owner = request.decoration.identity();
+        let sight = self.sight(&request.namespace, work.observer).of(owner);
         for object in stage {
             let live = live.remove(&object.reference());
             let child = self.child(object, live, work.known, memory, &sight).await?;
