@@ -253,7 +253,8 @@ fn is_record(object: &Object) -> bool {
     let name = object.name();
     let rest = name
         .strip_prefix("yoke.")
-        .or_else(|| name.strip_prefix("yoke-intent."));
+        .or_else(|| name.strip_prefix("yoke-intent."))
+        .or_else(|| name.strip_prefix("yoke-beat."));
     let labels = &object.metadata()["labels"];
     rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
         || [names::LABEL_KIND, names::LABEL_OUR_KIND]

@@ -443,6 +443,7 @@ fn no_flight_prints_the_record_of_a_release() {
     for record in [
         json!({ "name": "yoke.0123456789ab" }),
         json!({ "name": "yoke-intent.0123456789abcdef" }),
+        json!({ "name": "yoke-beat.0123456789abcdef" }),
         json!({ "name": "a", "labels": { "internal.yoke/kind": "revision" } }),
         json!({ "name": "a", "labels": { "atc.yoke.cd/kind": "intent" } }),
     ] {
