@@ -65,7 +65,8 @@ pub(super) async fn run(
         explain: true,
         ..defaults
     };
-    let engine = Engine::new(connection.cluster, options)?;
+    let cluster = namespace::expected(args, connection.cluster, &namespace);
+    let engine = Engine::new(cluster, options)?;
 
     let printed = flight::run(&engine, args, &namespace).await?;
     if args.stdout {
@@ -93,8 +94,8 @@ pub(super) async fn run(
         return diff(engine.cluster(), args, &namespace, &prepared.stages).await;
     }
     // One that the release makes itself is not somebody else's.
-    if args.create_namespace && prepared.namespace(&namespace).is_none() {
-        namespace::ensure(engine.cluster(), &namespace, args.dry).await?;
+    if args.create_namespace && !args.dry && prepared.namespace(&namespace).is_none() {
+        namespace::ensure(engine.cluster(), &namespace).await?;
     }
     if args.load_custom_readiness && !args.dry {
         engine.load_readiness(&namespace).await?;
