@@ -90,8 +90,8 @@ pub enum DecorateError {
         listed(.0), if .0.len() == 1 { "is" } else { "are" }
     )]
     Reserved(Vec<String>),
-    /// The same object twice, now that both have a namespace.
-    #[error("the same object occurs twice: {}", listed(.0))]
+    /// The same object twice, and not the same in both, now that both have a namespace.
+    #[error("the same object occurs twice, and differs: {}", listed(.0))]
     Duplicate(Vec<String>),
 }
 
@@ -138,8 +138,6 @@ pub fn decorate(
     let mut beyond = Vec::new();
     let mut records = Vec::new();
     let mut reserved = Vec::new();
-    let mut seen = BTreeSet::new();
-    let mut twice = BTreeSet::new();
     for object in stages.objects_mut() {
         object.strip_server_fields();
         let scope = if object.is_foundation() {
@@ -169,9 +167,6 @@ pub fn decorate(
         {
             outside.push(object.canonical());
         }
-        if !seen.insert(object.reference()) {
-            twice.insert(object.canonical());
-        }
         if decoration.confined && object.is_flight() {
             object.name_no_account();
         }
@@ -196,10 +191,9 @@ pub fn decorate(
     if !beyond.is_empty() {
         return Err(DecorateError::Confined(beyond));
     }
-    if !twice.is_empty() {
-        return Err(DecorateError::Duplicate(Vec::from_iter(twice)));
-    }
-    Ok(stages)
+    // Of two that are equal, now that both have a namespace and our marks, one is enough.
+    let once = stages.each_once();
+    once.map_err(|twice| DecorateError::Duplicate(Vec::from_iter(twice)))
 }
 
 /// Kinds that the CustomResourceDefinitions of an output make: whether they are namespaced, and the served versions.
