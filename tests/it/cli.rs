@@ -157,8 +157,12 @@ async fn takeoff_with_a_flight() {
     let source = look("x", "Secret", &world.ns, "s", "data.v");
     let looks = json!({ "look": [source], "objects": [configmap("got", json!({ "x": "${x}" }))] });
     let text = looks.to_string();
-    cli.fails(&arguments, &text, &["look-ups are not allowed"])
-        .await;
+    cli.fails(
+        &arguments,
+        &text,
+        &["-cluster-access, or clusterAccess: true, grants it"],
+    )
+    .await;
     world.put_secret("s", "one").await;
     let access = ["takeoff", "-cluster-access", "f", flight];
     cli.fails(&access, &text, &["forbidden"]).await;

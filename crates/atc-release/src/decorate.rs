@@ -59,7 +59,7 @@ impl Decoration {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecorateError {
     /// Neither the cluster nor a CustomResourceDefinition of the same output knows the kind.
-    #[error("no such kind: {}", listed(.0))]
+    #[error("no such kind: {}", some(.0, str::to_owned))]
     NoSuchKind(Vec<String>),
     /// Objects outside the target namespace.
     #[error(
@@ -111,15 +111,16 @@ const TOKEN_OF: [&str; 2] = [
 const MAX_LISTED: usize = 20;
 
 fn listed(items: &[String]) -> String {
-    let quoted = items
-        .iter()
-        .take(MAX_LISTED)
-        .map(|item| format!("\"{item}\""));
+    some(items, |item| format!("\"{item}\""))
+}
+
+fn some(items: &[String], shown: impl Fn(&str) -> String) -> String {
+    let first = items.iter().take(MAX_LISTED).map(|item| shown(item));
     let more = items
         .len()
         .checked_sub(MAX_LISTED + 1)
         .map(|more| format!("{} more", more + 1));
-    quoted.chain(more).collect::<Vec<_>>().join(", ")
+    first.chain(more).collect::<Vec<_>>().join(", ")
 }
 
 /// Makes the objects those of a release.

@@ -8,6 +8,7 @@ pub(super) mod ready;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
+use atc_engine::access::Matchers;
 use atc_engine::api::{ResourceRef, names};
 use atc_engine::artifact::{Certificates, Credentials, ModulePolicy, PolicyOptions};
 use atc_engine::flight::Compiler;
@@ -169,6 +170,14 @@ fn check(args: &Takeoff) -> anyhow::Result<()> {
     {
         render::warning("-resource-access does nothing without -cluster-access");
     }
+    // No error, as in the existing tool: scripts may build such a text, and it gives access to nothing.
+    for matcher in Matchers::from_flags(&args.resource_access).iter() {
+        if !matcher.can_match() {
+            render::warning(format!(
+                "-resource-access \"{matcher}\" fits no resource: it is [namespace/]Kind.group[:name], each part whole or *"
+            ));
+        }
+    }
     Ok(())
 }
 
@@ -269,6 +278,7 @@ fn tell_unjudged(unjudged: &[Unjudged]) -> usize {
         }
     }
     for (why, objects) in by_reason {
+        let objects: Vec<String> = objects.into_iter().map(render::resource).collect();
         let objects = render::names(&objects);
         render::warning(format!("the API server can't judge {objects} yet: {why}"));
     }

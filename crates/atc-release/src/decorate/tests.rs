@@ -218,7 +218,7 @@ fn kinds_of_the_same_output() {
     refused(
         &[widget("v1")],
         &decoration(),
-        &["no such kind", "Widget of x.dev/v1", "widget/w"],
+        &["no such kind: Widget of x.dev/v1 (", "widget/w)"],
     );
     refused(
         &[widget("v1alpha1"), crd("Namespaced", &versions)],
