@@ -112,7 +112,7 @@ impl Cluster {
         if !self.is_still_held(held, &token).await? {
             return Ok(false);
         }
-        self.beat(held, &token).await?;
+        Box::pin(self.beat(held, &token)).await?;
         Ok(true)
     }
 
@@ -204,7 +204,9 @@ impl Cluster {
         next: &Intent,
     ) -> Result<StoredIntent, RevisionError> {
         match self.put_over(found, next).await {
-            Err(error) if is_forbidden(&error) => self.exchange_intent(found, next, error).await,
+            Err(error) if is_forbidden(&error) => {
+                Box::pin(self.exchange_intent(found, next, error)).await
+            }
             written => written,
         }
     }

@@ -124,7 +124,7 @@ impl Cluster {
         };
         match self.write_head(&head).await {
             Err(RevisionError::Cluster(error)) if error.kind() == ErrorKind::Forbidden => {
-                self.exchange_revision(&head, error).await
+                Box::pin(self.exchange_revision(&head, error)).await
             }
             written => written,
         }
