@@ -262,7 +262,10 @@ async fn bad_output_touches_nothing_r55_p02() {
             &["document 2 (line 2)", "no apiVersion"],
         ),
         (format!("{a}{a}"), &["document 1 can't be read"]),
-        (format!("[{a},{a}]"), &["occurs twice"]),
+        (
+            format!("[{a},{}]", configmap("a", json!({ "k": "w" }))),
+            &["occurs twice"],
+        ),
         (format!("[{a},{foreign}]"), &["kube-system"]),
         (format!("[{a},{nobody}]"), &["nobody.dev", "Nobody"]),
         (
