@@ -68,7 +68,7 @@ pub fn intent_name(release: &str) -> String {
 }
 
 /// Name of the Secret beside it by which a holder renews its claim who may create and delete Secrets, and not change them.
-pub fn beat_name(release: &str) -> String {
+pub(crate) fn beat_name(release: &str) -> String {
     format!("yoke-beat.{}", release_label(release))
 }
 

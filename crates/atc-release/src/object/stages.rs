@@ -80,7 +80,7 @@ impl Stages {
     ///
     /// # Errors
     /// The canonical names of those that stand there before as something else.
-    pub fn each_once(self) -> Result<Self, BTreeSet<String>> {
+    pub(crate) fn each_once(self) -> Result<Self, BTreeSet<String>> {
         let mut firsts = Vec::new();
         let mut differing = BTreeSet::new();
         {
