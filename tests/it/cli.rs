@@ -157,8 +157,12 @@ async fn takeoff_with_a_flight() {
     let source = look("x", "Secret", &world.ns, "s", "data.v");
     let looks = json!({ "look": [source], "objects": [configmap("got", json!({ "x": "${x}" }))] });
     let text = looks.to_string();
-    cli.fails(&arguments, &text, &["look-ups are not allowed"])
-        .await;
+    cli.fails(
+        &arguments,
+        &text,
+        &["-cluster-access, or clusterAccess: true, grants it"],
+    )
+    .await;
     world.put_secret("s", "one").await;
     let access = ["takeoff", "-cluster-access", "f", flight];
     cli.fails(&access, &text, &["forbidden"]).await;
@@ -258,7 +262,10 @@ async fn bad_output_touches_nothing_r55_p02() {
             &["document 2 (line 2)", "no apiVersion"],
         ),
         (format!("{a}{a}"), &["document 1 can't be read"]),
-        (format!("[{a},{a}]"), &["occurs twice"]),
+        (
+            format!("[{a},{}]", configmap("a", json!({ "k": "w" }))),
+            &["occurs twice"],
+        ),
         (format!("[{a},{foreign}]"), &["kube-system"]),
         (format!("[{a},{nobody}]"), &["nobody.dev", "Nobody"]),
         (

@@ -47,6 +47,7 @@ mod protect;
 mod prune;
 mod readiness;
 mod registry;
+mod rights;
 mod rivals;
 mod setbacks;
 mod solo;

@@ -433,7 +433,7 @@ async fn matchers_gate_what_may_be_looked_up() {
         .await
     };
     // Without access no matcher counts (state 1), without a matcher no access (state 5).
-    refused("look-ups are not allowed").await;
+    refused("access to the cluster is not granted").await;
     let tables: [(&[&str], &str); 6] = [
         (&[], &a),
         (&["ConfigMap", "Secret.apps", "secret", "/"], &a),

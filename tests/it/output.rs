@@ -48,7 +48,7 @@ fn table() -> Vec<(String, &'static str)> {
             "generateName",
         ),
         (namespaced("ConfigMap", "../x"), "metadata.name & is not possible"),
-        (format!("[{A},{A}]"), "occurs twice"),
+        (format!("[{A},{}]", A.replace("new", "old")), "occurs twice"),
         (
             format!(r#"[{A},{{"apiVersion":"v1","kind":"List","items":[3]}}]"#),
             "item 1 & a number",

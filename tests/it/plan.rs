@@ -183,3 +183,34 @@ async fn an_instance_that_defines_a_kind_is_judged_at_admission() {
     world.delete(&path).await;
     world.gone(&path).await;
 }
+
+/// A namespace that is to be made is not there in a dry run, and is not made by it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_takes_a_namespace_for_made_that_it_would_make() {
+    let cli = Cli::new().await;
+    let world = &cli.world;
+    let absent = format!("absent-{}", world.ns);
+    let take = async |flags: &[&str], data: Value| {
+        let arguments = [&["takeoff", "-namespace", &absent, "r"][..], flags].concat();
+        let input = json!([configmap("a", data)]).to_string();
+        cli.yoke.with_input(&arguments, &input).await.unwrap()
+    };
+    let both = ["-dry", "-create-namespace"];
+    let ran = take(&both, json!({ "k": "v" })).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
+    let absence = format!("namespace \"{absent}\" does not exist yet");
+    for words in ["can't judge", &absence, "would take 0 of 1 resource"] {
+        assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
+    }
+    // What no namespace would take is refused, and without the flag it is as it was.
+    let ran = take(&both, json!({ "no key": "v" })).await;
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let ran = take(&["-dry"], json!({ "k": "v" })).await;
+    assert!(
+        ran.code == 1 && ran.stderr.contains(&absent),
+        "{}",
+        ran.stderr
+    );
+    let path = format!("/api/v1/namespaces/{absent}");
+    assert!(world.get(&path).await.unwrap().is_none());
+}

@@ -72,7 +72,7 @@ fn let_go(orphaned: &[ResourceRef]) -> String {
         return String::new();
     }
     // All of them: there are few, and whoever wants to remove them by hand needs each name.
-    let names: Vec<String> = orphaned.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = orphaned.iter().map(render::resource).collect();
     format!(", let go and still there: {}", names.join(", "))
 }
 

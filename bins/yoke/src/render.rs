@@ -6,6 +6,7 @@ use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};
 
 use atc_engine::EngineError;
+use atc_engine::api::ResourceRef;
 use atc_engine::release::cluster::WaitError;
 use tracing_subscriber::EnvFilter;
 
@@ -54,6 +55,11 @@ pub(crate) fn names(names: &[impl Display]) -> String {
         shown.push(format!("and {} more", names.len() - NAMED));
     }
     shown.join(", ")
+}
+
+/// A resource by name, for a person: what lies in no namespace has none in front.
+pub(crate) fn resource(resource: &ResourceRef) -> String {
+    resource.to_string().trim_start_matches('/').to_owned()
 }
 
 /// Prints that something is not as it perhaps should be.

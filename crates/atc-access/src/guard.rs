@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::arguments::{self, ArgumentError};
 use crate::ledger::{MAX_READS, Observed, ReadKind, ReadLedger};
+use crate::matcher;
 use crate::owner::Owner;
 use crate::policy::{Access, AccessPolicy, Denial, Live};
 use crate::reader::{ClusterReader, Mapping, ReadFailure};
@@ -17,7 +18,9 @@ pub const DEFAULT_NAMESPACE: &str = "default";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GuardError {
     /// The run has no access to the cluster.
-    #[error("access to the cluster is not granted to this flight")]
+    #[error(
+        "access to the cluster is not granted to this flight; -cluster-access, or clusterAccess: true, grants it"
+    )]
     NotGranted,
     /// An argument that cannot be right.
     #[error("the look-up cannot be made")]
@@ -30,9 +33,15 @@ pub enum GuardError {
     Absent(ResourceRef),
     /// Not the release's own, and no matcher covers it.
     #[error(
-        "forbidden: {0} is outside of this release's ownership, and no resource access matcher covers it"
+        "forbidden: {} is outside of this release's ownership, and no resource access matcher covers it; \"{}\" would, in -resource-access or resourceAccessMatchers",
+        .0, matcher::naming(.0)
     )]
     Foreign(ResourceRef),
+    /// Nothing that this release may read, whatever its matchers say.
+    #[error(
+        "forbidden: {0} is not for this release to read: a Flight reads in its own namespace only, and nothing that gives rights"
+    )]
+    Beyond(ResourceRef),
     /// The API gave another object than the one that was asked for.
     #[error("the API server answered with another object than {0}")]
     Mixed(ResourceRef),
@@ -47,7 +56,7 @@ impl GuardError {
         match self {
             Self::NotGranted => State::FeatureNotGranted,
             Self::Absent(_) => State::NotFound,
-            Self::Foreign(_) => State::Forbidden,
+            Self::Foreign(_) | Self::Beyond(_) => State::Forbidden,
             Self::Read(failure) if failure.state != State::Ok => failure.state,
             Self::Read(_) | Self::Argument(_) | Self::Mixed(_) | Self::TooMany => State::Error,
         }
@@ -98,7 +107,7 @@ impl<R: ClusterReader> Guard<R> {
             .map_err(unresolved)?;
         let target = target(request, &mapping);
         if !self.policy.reaches(&target) {
-            return Err(GuardError::Foreign(target));
+            return Err(GuardError::Beyond(target));
         }
         if self.ledger.is_full_for(&target) {
             return Err(GuardError::TooMany);

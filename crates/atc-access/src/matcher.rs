@@ -61,7 +61,38 @@ impl Part {
     }
 }
 
+/// The text of the matcher that covers this object and nothing else.
+pub(crate) fn naming(target: &ResourceRef) -> String {
+    let text = target.to_string();
+    // What lies in no namespace is not said to lie in one without a name.
+    text.strip_prefix('/').unwrap_or(&text).to_owned()
+}
+
 impl Matcher {
+    /// Whether there can be an object that it covers. A text with another form covers nothing, and is no error.
+    pub fn can_match(&self) -> bool {
+        let plain = |text: &str, also: &[char]| {
+            text.chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || also.contains(&letter))
+        };
+        let fits = |part: &Part, check: &dyn Fn(&str) -> bool| match part {
+            Part::Any => true,
+            Part::Exactly(text) => check(text),
+        };
+        let kind = |text: &str| {
+            let (kind, group) = text.split_once('.').unwrap_or((text, "core"));
+            !kind.is_empty() && !group.is_empty() && plain(kind, &[]) && plain(group, &['.', '-'])
+        };
+        let name = |text: &str| {
+            let refused =
+                |letter: char| letter.is_whitespace() || matches!(letter, '/' | '%' | '*');
+            !text.is_empty() && !text.contains(refused)
+        };
+        fits(&self.namespace, &|text| plain(text, &['-']))
+            && fits(&self.kind, &kind)
+            && fits(&self.name, &name)
+    }
+
     /// Whether the object is covered.
     pub fn matches(&self, target: &ResourceRef) -> bool {
         !target.name.is_empty()

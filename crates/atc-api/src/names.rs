@@ -80,12 +80,14 @@ pub const ANNOTATION_PROCESS: &str = "atc.yoke.cd/process";
 pub const ANNOTATION_UNCONVERTED: &str = "atc.yoke.cd/unconverted";
 /// Annotation on an intent: the release's full name.
 pub const ANNOTATION_INTENT_OF: &str = "atc.yoke.cd/release-name";
-/// Label on a Secret of ours that is no revision and no lock: what it holds (`intent`).
+/// Label on a Secret of ours that is no revision and no lock: what it holds (`intent`, …).
 pub const LABEL_OUR_KIND: &str = "atc.yoke.cd/kind";
 /// Value of [`LABEL_OUR_KIND`] for the certificate that the atc makes itself.
 pub const KIND_CERTIFICATE: &str = "certificate";
 /// Value of [`LABEL_OUR_KIND`] for an intent.
 pub const KIND_INTENT: &str = "intent";
+/// Value of [`LABEL_OUR_KIND`] for a renewal beside an intent, by a holder who may not write over that.
+pub const KIND_BEAT: &str = "beat";
 /// Data key of an intent that holds the gzipped JSON of its inventory.
 pub const KEY_INVENTORY: &str = "inventory";
 /// Data key of a revision Secret that holds the gzipped JSON of its stages.

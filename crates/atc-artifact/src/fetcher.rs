@@ -12,6 +12,7 @@ use crate::artifact::{Artifact, Content, Origin};
 use crate::error::ArtifactError;
 use crate::figures::{Counters, FetchFigures};
 use crate::file::{self, FILE_TIMEOUT};
+use crate::former;
 use crate::gate::{Gate, Slot};
 use crate::http::{Download, Http, Validators};
 use crate::joined::Joined;
@@ -107,7 +108,8 @@ impl Fetcher {
     /// A URL is answered without asking its server when the checksum is known and the cache holds that content, and
     /// when the server was asked less than [`FetchOptions::fresh_for`] ago. Otherwise the server is asked, whether
     /// there is something new if it lets itself be asked so; if it gives nothing, whatever its reason, or not within
-    /// [`REFRESH_WAIT`], the bytes that the URL gave before are given, if they are still there ([`Origin::Stale`]).
+    /// [`REFRESH_WAIT`], the bytes that the URL gave before are given, if they are still there, or else those that the
+    /// existing tool has kept of it in the same folder ([`Origin::Stale`]).
     /// A wrong checksum or digest stays an error.
     pub async fn fetch(
         &self,
@@ -219,9 +221,16 @@ impl Fetcher {
         wanted: Option<&str>,
         asked: Instant,
     ) -> Result<(Content, Origin), ArtifactError> {
-        let previous = self.0.previous(remote.key()).await;
-        let fits = |content: &Content| wanted.is_none_or(|sum| sum == content.digests.sha256);
-        let Some((known, content)) = previous.filter(|(_, content)| fits(content)) else {
+        let fits = |(_, content): &(Known, Content)| {
+            wanted.is_none_or(|sum| sum == content.digests.sha256)
+        };
+        let previous = self.0.previous(remote.key()).await.filter(fits);
+        let is_former = previous.is_none();
+        let previous = match previous {
+            None => self.0.former(remote).await.filter(fits),
+            ours => ours,
+        };
+        let Some((known, content)) = previous else {
             return Ok((self.download(remote, asked).await?, Origin::Server));
         };
         match tokio::time::timeout(REFRESH_WAIT, self.download(remote, asked)).await {
@@ -233,6 +242,10 @@ impl Fetcher {
             Err(_) => {
                 tracing::warn!(url = %remote, "using the module fetched before while its server takes its time");
             }
+        }
+        if is_former {
+            tracing::warn!(url = %remote, "it is the one that the existing tool has kept in the folder of modules");
+            self.0.adopt(remote, &content).await;
         }
         let known = Known::new(&known.sha256, known.validators, STALE_FOR, Origin::Stale);
         self.0.memory.put_stale(remote.key(), known);
@@ -406,6 +419,35 @@ impl Inner {
         let known = self.known(url).await?;
         let (content, _) = self.content(&known.sha256).await?;
         Some((known, content))
+    }
+
+    /// What the existing tool has kept of a URL in the same folder.
+    async fn former(self: &Arc<Self>, remote: &Remote) -> Option<(Known, Content)> {
+        let dir = self.options.cache_dir.clone()?;
+        let _permit = self.disk.acquire().await;
+        let (name, max_bytes) = (remote.former_name(), self.options.max_bytes);
+        let content = self
+            .blocking(move || former::read(&dir, &name, max_bytes))
+            .await??;
+        let (sha256, unasked) = (&content.digests.sha256, Validators::default());
+        let known = Known::new(sha256, unasked, STALE_FOR, Origin::Stale);
+        Some((known, content))
+    }
+
+    /// Keeps it as what the URL gave, so that it is looked for once; unless the server gave something meanwhile.
+    async fn adopt(self: &Arc<Self>, remote: &Remote, content: &Content) {
+        self.memory.put_content(content);
+        let (inner, remote, content) = (Arc::clone(self), remote.clone(), content.clone());
+        let keep = move || {
+            let store = inner.store.as_ref()?;
+            match store.entry(remote.key()) {
+                Some(_) => None,
+                None => Some(store.put(remote.key(), &content, &Validators::default())),
+            }
+        };
+        if let Some(Some(Err(error))) = self.blocking(keep).await {
+            tracing::warn!(%error, "cannot keep a module on disk");
+        }
     }
 
     /// What the URL gave last, in this process or an earlier one; its bytes may be gone.

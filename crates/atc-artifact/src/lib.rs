@@ -27,6 +27,7 @@ mod error;
 mod fetcher;
 mod figures;
 mod file;
+mod former;
 mod gate;
 mod glob;
 mod http;

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use url::Url;
 
 use crate::reference::{OciLocation, ReferenceError};
+use crate::verify::sha1_hex;
 
 /// Where a program lies, parsed and ready to be fetched.
 ///
@@ -38,6 +39,8 @@ pub struct HttpLocation {
     url: Url,
     /// As it was written, without what gives access.
     shown: String,
+    /// Hex SHA-1 of it as it was written.
+    written: String,
 }
 
 /// Why a text is no location.
@@ -123,6 +126,7 @@ impl FromStr for Location {
                 Ok(url) => Ok(Self::Http(HttpLocation {
                     url,
                     shown: shown(text),
+                    written: sha1_hex(text.as_bytes()),
                 })),
                 Err(source) => Err(LocationError::Url {
                     location: shown_unparsed(text),
@@ -204,6 +208,11 @@ impl Location {
 }
 
 impl HttpLocation {
+    /// Hex SHA-1 of the URL's text.
+    pub(crate) fn written_sha1(&self) -> &str {
+        &self.written
+    }
+
     /// The whole URL, with what gives access: for the client alone.
     pub(crate) fn url(&self) -> &Url {
         &self.url

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::location::HttpLocation;
 use crate::reference::OciLocation;
+use crate::verify::sha1_hex;
 
 /// A web server's document, or a registry's artifact.
 #[derive(Clone)]
@@ -28,6 +29,14 @@ impl Remote {
         match self {
             Self::Http(at) => at.url().as_str(),
             Self::Oci(_, key) => key,
+        }
+    }
+
+    /// The name under which the existing tool keeps it: the hex SHA-1 of the URL as it was written.
+    pub(crate) fn former_name(&self) -> String {
+        match self {
+            Self::Http(at) => at.written_sha1().to_owned(),
+            Self::Oci(at, _) => sha1_hex(at.to_string().as_bytes()),
         }
     }
 

@@ -283,7 +283,7 @@ fn private_folder(path: &Path) -> io::Result<()> {
         .mode(0o700)
         .create(path)?;
     let metadata = fs::symlink_metadata(path)?;
-    let ours = tempfile::tempfile_in(path)?.metadata()?.uid();
+    let ours = our_id(path)?;
     if metadata.is_dir() && metadata.uid() == ours && metadata.mode() & 0o022 == 0 {
         return Ok(());
     }
@@ -291,6 +291,13 @@ fn private_folder(path: &Path) -> io::Result<()> {
         io::ErrorKind::PermissionDenied,
         "others can write to this folder",
     ))
+}
+
+/// The user that this process writes as, told by a file of its own in a folder.
+#[cfg(unix)]
+pub(crate) fn our_id(folder: &Path) -> io::Result<u32> {
+    use std::os::unix::fs::MetadataExt as _;
+    Ok(tempfile::tempfile_in(folder)?.metadata()?.uid())
 }
 
 #[cfg(not(unix))]

@@ -110,7 +110,7 @@ impl Engine {
                     });
                 }
             }
-            let looked = self.cluster().intent(release, namespace).await;
+            let looked = self.cluster().watched_intent(release, namespace).await;
             found = looked.map_err(failed)?;
         }
     }
@@ -143,21 +143,33 @@ impl Hold {
 
     /// Says what is about to be made: written before the first of it is. `known` is whether the revisions name it all.
     pub(crate) async fn begin(&self, stages: &Stages, known: bool) -> Result<(), EngineError> {
-        self.begun.store(true, Ordering::Relaxed);
         if known {
+            self.begun.store(true, Ordering::Relaxed);
             return Ok(());
         }
         let mut held = self.held.lock().await;
         let before = held.intent.inventory.clone();
         held.intent.inventory = intent::united(&before, &intent::inventory_of(stages));
-        if held.intent.inventory == before {
-            return Ok(());
-        }
         let release = held.intent.release.clone();
-        match self.cluster.write_intent(&mut held).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(EngineError::Lost { release }),
-            Err(source) => Err(EngineError::record(&release, source)),
+        let written = if held.intent.inventory == before {
+            Ok(true)
+        } else {
+            self.cluster.write_intent(&mut held).await
+        };
+        match written {
+            Ok(true) => {
+                self.begun.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            // Nothing of it will be made: what was there before is all that may exist, and the claim can go.
+            Ok(false) => {
+                held.intent.inventory = before;
+                Err(EngineError::Lost { release })
+            }
+            Err(source) => {
+                held.intent.inventory = before;
+                Err(EngineError::record(&release, source))
+            }
         }
     }
 
@@ -205,7 +217,7 @@ impl Hold {
                 claim.renewed_at = Timestamp::now().to_string();
             }
             let release = held.intent.release.clone();
-            let write = self.cluster.write_intent(&mut held);
+            let write = self.cluster.renew_intent(&mut held);
             match tokio::time::timeout(RENEWAL, write).await {
                 Ok(Ok(true)) => renewed = Instant::now(),
                 Ok(Ok(false)) => return EngineError::Lost { release },

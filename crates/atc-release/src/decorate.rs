@@ -59,7 +59,7 @@ impl Decoration {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecorateError {
     /// Neither the cluster nor a CustomResourceDefinition of the same output knows the kind.
-    #[error("no such kind: {}", listed(.0))]
+    #[error("no such kind: {}", some(.0, str::to_owned))]
     NoSuchKind(Vec<String>),
     /// Objects outside the target namespace.
     #[error(
@@ -90,8 +90,8 @@ pub enum DecorateError {
         listed(.0), if .0.len() == 1 { "is" } else { "are" }
     )]
     Reserved(Vec<String>),
-    /// The same object twice, now that both have a namespace.
-    #[error("the same object occurs twice: {}", listed(.0))]
+    /// The same object twice, and not the same in both, now that both have a namespace.
+    #[error("the same object occurs twice, and differs: {}", listed(.0))]
     Duplicate(Vec<String>),
 }
 
@@ -111,15 +111,16 @@ const TOKEN_OF: [&str; 2] = [
 const MAX_LISTED: usize = 20;
 
 fn listed(items: &[String]) -> String {
-    let quoted = items
-        .iter()
-        .take(MAX_LISTED)
-        .map(|item| format!("\"{item}\""));
+    some(items, |item| format!("\"{item}\""))
+}
+
+fn some(items: &[String], shown: impl Fn(&str) -> String) -> String {
+    let first = items.iter().take(MAX_LISTED).map(|item| shown(item));
     let more = items
         .len()
         .checked_sub(MAX_LISTED + 1)
         .map(|more| format!("{} more", more + 1));
-    quoted.chain(more).collect::<Vec<_>>().join(", ")
+    first.chain(more).collect::<Vec<_>>().join(", ")
 }
 
 /// Makes the objects those of a release.
@@ -138,8 +139,6 @@ pub fn decorate(
     let mut beyond = Vec::new();
     let mut records = Vec::new();
     let mut reserved = Vec::new();
-    let mut seen = BTreeSet::new();
-    let mut twice = BTreeSet::new();
     for object in stages.objects_mut() {
         object.strip_server_fields();
         let scope = if object.is_foundation() {
@@ -169,9 +168,6 @@ pub fn decorate(
         {
             outside.push(object.canonical());
         }
-        if !seen.insert(object.reference()) {
-            twice.insert(object.canonical());
-        }
         if decoration.confined && object.is_flight() {
             object.name_no_account();
         }
@@ -196,10 +192,9 @@ pub fn decorate(
     if !beyond.is_empty() {
         return Err(DecorateError::Confined(beyond));
     }
-    if !twice.is_empty() {
-        return Err(DecorateError::Duplicate(Vec::from_iter(twice)));
-    }
-    Ok(stages)
+    // Of two that are equal, now that both have a namespace and our marks, one is enough.
+    let once = stages.each_once();
+    once.map_err(|twice| DecorateError::Duplicate(Vec::from_iter(twice)))
 }
 
 /// Kinds that the CustomResourceDefinitions of an output make: whether they are namespaced, and the served versions.
@@ -253,7 +248,8 @@ fn is_record(object: &Object) -> bool {
     let name = object.name();
     let rest = name
         .strip_prefix("yoke.")
-        .or_else(|| name.strip_prefix("yoke-intent."));
+        .or_else(|| name.strip_prefix("yoke-intent."))
+        .or_else(|| name.strip_prefix("yoke-beat."));
     let labels = &object.metadata()["labels"];
     rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
         || [names::LABEL_KIND, names::LABEL_OUR_KIND]

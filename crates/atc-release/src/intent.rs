@@ -67,6 +67,11 @@ pub fn intent_name(release: &str) -> String {
     format!("yoke-intent.{}", release_label(release))
 }
 
+/// Name of the Secret beside it by which a holder renews its claim who may create and delete Secrets, and not change them.
+pub(crate) fn beat_name(release: &str) -> String {
+    format!("yoke-beat.{}", release_label(release))
+}
+
 /// The same objects by name alone, in the same stages.
 pub fn inventory_of(stages: &Stages) -> Stages {
     let names = stages.iter().map(|stage| {

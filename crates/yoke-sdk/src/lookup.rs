@@ -48,7 +48,7 @@ pub struct Mapping {
 #[non_exhaustive]
 pub enum LookupError {
     /// Whoever runs this flight has not allowed look-ups (`clusterAccess`, `-cluster-access`).
-    #[error("look-ups are not allowed for this flight: {0}")]
+    #[error("{0}")]
     FeatureNotGranted(String),
     /// The object belongs to somebody else and no matcher allows it, or the API server refused.
     #[error("{0}")]

@@ -47,7 +47,7 @@ pub(super) async fn run(
         return Ok(());
     }
     if !report.not_ours.is_empty() {
-        let names = report.not_ours.iter().map(ToString::to_string);
+        let names = report.not_ours.iter().map(render::resource);
         render::warning(format!(
             "left alone, since the release does not own it any more: {}",
             names.collect::<Vec<_>>().join(", ")

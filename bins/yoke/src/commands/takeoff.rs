@@ -8,6 +8,7 @@ pub(super) mod ready;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
+use atc_engine::access::Matchers;
 use atc_engine::api::{ResourceRef, names};
 use atc_engine::artifact::{Certificates, Credentials, ModulePolicy, PolicyOptions};
 use atc_engine::flight::Compiler;
@@ -65,7 +66,8 @@ pub(super) async fn run(
         explain: true,
         ..defaults
     };
-    let engine = Engine::new(connection.cluster, options)?;
+    let cluster = namespace::expected(args, connection.cluster, &namespace);
+    let engine = Engine::new(cluster, options)?;
 
     let printed = flight::run(&engine, args, &namespace).await?;
     if args.stdout {
@@ -93,8 +95,8 @@ pub(super) async fn run(
         return diff(engine.cluster(), args, &namespace, &prepared.stages).await;
     }
     // One that the release makes itself is not somebody else's.
-    if args.create_namespace && prepared.namespace(&namespace).is_none() {
-        namespace::ensure(engine.cluster(), &namespace, args.dry).await?;
+    if args.create_namespace && !args.dry && prepared.namespace(&namespace).is_none() {
+        namespace::ensure(engine.cluster(), &namespace).await?;
     }
     if args.load_custom_readiness && !args.dry {
         engine.load_readiness(&namespace).await?;
@@ -167,6 +169,14 @@ fn check(args: &Takeoff) -> anyhow::Result<()> {
             .any(|matcher| !matcher.is_empty())
     {
         render::warning("-resource-access does nothing without -cluster-access");
+    }
+    // No error, as in the existing tool: scripts may build such a text, and it gives access to nothing.
+    for matcher in Matchers::from_flags(&args.resource_access).iter() {
+        if !matcher.can_match() {
+            render::warning(format!(
+                "-resource-access \"{matcher}\" fits no resource: it is [namespace/]Kind.group[:name], each part whole or *"
+            ));
+        }
     }
     Ok(())
 }
@@ -268,6 +278,7 @@ fn tell_unjudged(unjudged: &[Unjudged]) -> usize {
         }
     }
     for (why, objects) in by_reason {
+        let objects: Vec<String> = objects.into_iter().map(render::resource).collect();
         let objects = render::names(&objects);
         render::warning(format!("the API server can't judge {objects} yet: {why}"));
     }

@@ -68,3 +68,10 @@ fn many_names_are_summed_up() {
     assert!(names(&all[..20]).ends_with("19, 20"));
     assert!(names(&all).ends_with("19, 20, and 3 more"));
 }
+
+#[test]
+fn a_resource_of_no_namespace_has_none_in_front() {
+    let named = |namespace: &str, kind: &str| resource(&ResourceRef::new(namespace, "", kind, "a"));
+    assert_eq!(named("n", "ConfigMap"), "n/ConfigMap:a");
+    assert_eq!(named("", "Namespace"), "Namespace:a");
+}

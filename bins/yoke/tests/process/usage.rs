@@ -189,3 +189,27 @@ fn versions() {
         "{yaml}"
     );
 }
+
+/// Such a text is no error in the existing tool, and gives access to nothing there either.
+#[test]
+fn a_matcher_that_fits_nothing_is_told() {
+    let access = "Sec ret,team/Secret:db, a/b/c,Secret:,/,*";
+    let args = [
+        "takeoff",
+        "-stdout",
+        "-cluster-access=false",
+        "-resource-access",
+        access,
+        "r",
+    ];
+    let ran = Home::bare().yoke_with(&args, configmap("a"));
+    ran.ok();
+    let told = ran.stderr();
+    for text in ["Sec ret", "a/b/c", "Secret:", "/"] {
+        assert!(
+            told.contains(&format!("\"{text}\" fits no resource")),
+            "{text}: {told}"
+        );
+    }
+    assert_eq!(told.matches("fits no resource").count(), 4, "{told}");
+}

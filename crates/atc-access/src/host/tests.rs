@@ -60,7 +60,7 @@ fn texts_for_the_guest() {
         off,
         secret("other"),
         1,
-        "access to the cluster is not granted to this flight",
+        "access to the cluster is not granted to this flight; -cluster-access, or clusterAccess: true, grants it",
     );
     check(
         policy(&[]),
@@ -81,10 +81,19 @@ fn texts_for_the_guest() {
         "prod/Secret:gone is not found",
     );
     check(
+        AccessPolicy {
+            confined: true,
+            ..policy(&["*"])
+        },
+        request("v1", "Secret", "elsewhere", "a"),
+        5,
+        "forbidden: elsewhere/Secret:a is not for this release to read: a Flight reads in its own namespace only, and nothing that gives rights",
+    );
+    check(
         policy(&["ConfigMap"]),
         secret("other"),
         5,
-        "forbidden: prod/Secret:other is outside of this release's ownership, and no resource access matcher covers it",
+        "forbidden: prod/Secret:other is outside of this release's ownership, and no resource access matcher covers it; \"prod/Secret:other\" would, in -resource-access or resourceAccessMatchers",
     );
 }
 

@@ -175,3 +175,50 @@ proptest! {
         let _ = Matcher::from(text.as_str()).matches(&target);
     }
 }
+
+#[test]
+fn what_can_match_nothing_is_known() {
+    for text in [
+        "*",
+        "*/*",
+        "Secret",
+        "team/Secret:db",
+        "Deployment.apps",
+        "*/Certificate.cert-manager.io:*",
+        "ClusterRole.rbac.authorization.k8s.io:system:node",
+        "/Namespace",
+        "Configmap",
+    ] {
+        assert!(Matcher::from(text).can_match(), "{text}");
+    }
+    for text in [
+        "",
+        "/",
+        "Sec ret",
+        "a/b/c",
+        "Secret:",
+        "Secret:db-*",
+        "Conf*",
+        ".apps",
+        "Deployment.",
+        "a b/Secret",
+    ] {
+        assert!(!Matcher::from(text).can_match(), "{text}");
+    }
+}
+
+#[test]
+fn an_object_is_named_by_its_matcher() {
+    let check = |namespace: &str, group: &str, kind: &str, name: &str, expect: &str| {
+        let target = ResourceRef::new(namespace, group, kind, name);
+        assert_eq!(naming(&target), expect);
+        assert!(Matcher::from(expect).matches(&target), "{expect}");
+    };
+    check("team", "", "Secret", "db", "team/Secret:db");
+    check("", "", "Node", "one", "Node:one");
+    let (group, role) = (
+        "rbac.authorization.k8s.io",
+        "team/Role.rbac.authorization.k8s.io:a:b",
+    );
+    check("team", group, "Role", "a:b", role);
+}

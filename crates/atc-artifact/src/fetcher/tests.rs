@@ -13,6 +13,7 @@ use crate::error::ErrorKind;
 use crate::gate::{MAX_AT_ONCE, MAX_AT_ONCE_PER_HOST};
 use crate::verify::sha256_hex;
 
+mod former;
 mod places;
 mod server;
 mod stale;

@@ -138,6 +138,8 @@ pub struct Cluster {
     account: Option<Arc<Account>>,
     /// Whether they are those of a review.
     reviewing: bool,
+    /// A namespace that will be made before anything is applied.
+    expected: Option<Arc<str>>,
 }
 
 struct Inner {
@@ -176,6 +178,7 @@ impl Cluster {
             }),
             account: None,
             reviewing: false,
+            expected: None,
         }
     }
 
@@ -200,6 +203,16 @@ impl Cluster {
     pub fn reviewing(&self) -> Self {
         Self {
             reviewing: true,
+            ..self.clone()
+        }
+    }
+
+    /// The same cluster, where this namespace is made, if it is not there, before anything is applied: a [preview](Self::preview)
+    /// takes it for one that comes with the output.
+    #[must_use]
+    pub fn expecting(&self, namespace: &str) -> Self {
+        Self {
+            expected: Some(namespace.into()),
             ..self.clone()
         }
     }

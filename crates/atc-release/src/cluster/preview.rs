@@ -30,7 +30,7 @@ impl Cluster {
     /// that would follow; the dry run is added.
     ///
     /// Where the definition of a kind comes with the output, what the server cannot judge is held against its schema.
-    /// Where the namespace does, the server is asked about the same object in the namespace `default`.
+    /// Where the namespace does, or is [expected](Self::expecting), the server is asked about the same object in the namespace `default`.
     ///
     /// The answers are in the order of stages and objects.
     pub async fn preview(
@@ -38,13 +38,14 @@ impl Cluster {
         stages: &[Vec<Object>],
         options: impl Fn(&Object) -> ApplyOptions,
     ) -> Vec<Vec<Preview>> {
-        let coming = Coming::of(stages);
+        let mut coming = Coming::of(stages);
+        coming.namespaces.extend(self.expected.as_deref());
+        let coming = &coming;
         let calls = stages.iter().flatten().map(|object| {
             let options = ApplyOptions {
                 dry_run: true,
                 ..options(object)
             };
-            let coming = &coming;
             async move { self.foresee(object, &options, coming).await }.boxed()
         });
         let mut answers = self.breadth(calls.collect()).await.into_iter();

@@ -171,6 +171,16 @@ impl Refusal {
                 || says_immutable(&self.message))
     }
 
+    /// What helps where a field cannot be changed, if anything does.
+    fn way_out(&self) -> &'static str {
+        let kind = self.about.kind.to_ascii_lowercase();
+        if kind.starts_with("customresourcedefinition") {
+            " (it cannot be changed on an existing definition; deleting that would delete all resources of its kind)"
+        } else {
+            " (it cannot be changed on an existing object: delete the object first, or give the new one another name)"
+        }
+    }
+
     /// Whether the server could not call a webhook: its failure, not a verdict on the object.
     pub(super) fn is_webhook_failure(&self) -> bool {
         self.code == 500 && self.message.contains("failed calling webhook")
@@ -196,7 +206,7 @@ impl fmt::Display for Refusal {
             f.write_str("invalid: ")?;
             list(f, self.causes.iter().map(Cause::to_string))?;
             if self.is_immutable() {
-                f.write_str(" (it cannot be changed on an existing object: delete the object first, or give the new one another name)")?;
+                f.write_str(self.way_out())?;
             }
             return Ok(());
         }

@@ -122,12 +122,23 @@ impl Cluster {
             active_at: now,
             ..head.clone()
         };
-        self.write_head(&head).await
+        match self.write_head(&head).await {
+            Err(RevisionError::Cluster(error)) if error.kind() == ErrorKind::Forbidden => {
+                Box::pin(self.exchange_revision(&head, error)).await
+            }
+            written => written,
+        }
     }
 
-    /// Gives a revision with labels of the old form those of the new one. Returns its head as it is then.
+    /// Gives a revision with labels of the old form those of the new one. Returns its head as it is then: as it was, where
+    /// it may not be written, since it is found by either form.
     pub async fn migrate_revision(&self, head: &Head) -> Result<Head, RevisionError> {
-        self.write_head(head).await
+        match self.write_head(head).await {
+            Err(RevisionError::Cluster(error)) if error.kind() == ErrorKind::Forbidden => {
+                Ok(head.clone())
+            }
+            written => written,
+        }
     }
 
     /// Deletes a revision. One that is gone is no error.
@@ -211,6 +222,54 @@ impl Cluster {
         let call = Self::head_call(Method::PUT, head)?.query(query);
         let call = call.body(JSON, &secret);
         Ok(Some(self.call(&call).await?.json(&call)?))
+    }
+
+    /// Puts a copy with this head in the place of a revision, for whoever may create and delete Secrets and not change them:
+    /// all that the existing tool needs. The copy is there before the other goes: whoever is killed in between leaves two
+    /// of the same content, which is one revision more until the history is capped.
+    async fn exchange_revision(
+        &self,
+        head: &Head,
+        refused: ClusterError,
+    ) -> Result<Head, RevisionError> {
+        let (namespace, secret) = (&head.namespace, &head.secret);
+        let Some(live) = self.get(&secrets(), namespace, secret).await? else {
+            return Err(refused.into());
+        };
+        let old = read_revision(live)?;
+        let is_another = head.uid.is_some() && head.uid != old.head.uid;
+        if is_another || !self.may_delete_secret(namespace, secret).await? {
+            return Err(refused.into());
+        }
+        let copy = Revision {
+            head: Head {
+                secret: history::secret_name(rand::random()),
+                uid: None,
+                resource_version: None,
+                old_form: false,
+                ..head.clone()
+            },
+            stages: old.stages,
+        };
+        let made = self.create_revision(&copy).await?;
+        self.delete_revision(&old.head).await?;
+        Ok(made)
+    }
+
+    /// Whether a Secret might be deleted. Asked before a copy of it is made that could not be taken away again.
+    pub(super) async fn may_delete_secret(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<bool, ClusterError> {
+        let method = Method::DELETE;
+        let call = Call::object("delete", method, &secrets(), namespace, name, "")?;
+        match self.call(&call.query("dryRun=All")).await {
+            Err(error) if error.kind() == ErrorKind::Forbidden => Ok(false),
+            // What is gone is told by what follows.
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(true),
+        }
     }
 
     fn head_call(method: Method, head: &Head) -> Result<Call, ClusterError> {

@@ -218,7 +218,7 @@ fn kinds_of_the_same_output() {
     refused(
         &[widget("v1")],
         &decoration(),
-        &["no such kind", "Widget of x.dev/v1", "widget/w"],
+        &["no such kind: Widget of x.dev/v1 (", "widget/w)"],
     );
     refused(
         &[widget("v1alpha1"), crd("Namespaced", &versions)],
@@ -246,15 +246,27 @@ fn kinds_of_the_same_output() {
 
 #[test]
 fn the_same_object_after_all() {
-    let values = [
-        cm(&json!({ "name": "a" })),
-        cm(&json!({ "name": "a", "namespace": "ns" })),
-    ];
+    let map = |metadata: Value, data: &str| {
+        let mut map = cm(&metadata);
+        map["data"] = json!({ "k": data });
+        map
+    };
     refused(
-        &values,
+        &[
+            map(json!({ "name": "a" }), "1"),
+            map(json!({ "name": "a", "namespace": "ns" }), "2"),
+        ],
         &decoration(),
         &["occurs twice", "ns/core/v1/configmap/a"],
     );
+    let same = [
+        map(json!({ "name": "a" }), "1"),
+        map(json!({ "name": "b" }), "1"),
+        map(json!({ "name": "a", "namespace": "ns" }), "1"),
+    ];
+    let made = decorate(stages(&same), &decoration(), &scopes).unwrap();
+    let names: Vec<&str> = made.objects().map(Object::name).collect();
+    assert_eq!(names, ["a", "b"]);
     let role = |namespace: &str| {
         object(
             "rbac.authorization.k8s.io/v1",
@@ -262,14 +274,9 @@ fn the_same_object_after_all() {
             &json!({ "name": "a", "namespace": namespace }),
         )
     };
-    refused(
-        &[role("one"), role("two")],
-        &decoration(),
-        &[
-            "occurs twice",
-            "_/rbac.authorization.k8s.io/v1/clusterrole/a",
-        ],
-    );
+    let both = [role("one"), role("two")];
+    let made = decorate(stages(&both), &decoration(), &scopes).unwrap();
+    assert_eq!(made.count(), 1);
 }
 
 #[test]
@@ -443,6 +450,7 @@ fn no_flight_prints_the_record_of_a_release() {
     for record in [
         json!({ "name": "yoke.0123456789ab" }),
         json!({ "name": "yoke-intent.0123456789abcdef" }),
+        json!({ "name": "yoke-beat.0123456789abcdef" }),
         json!({ "name": "a", "labels": { "internal.yoke/kind": "revision" } }),
         json!({ "name": "a", "labels": { "atc.yoke.cd/kind": "intent" } }),
     ] {

@@ -1,6 +1,7 @@
 //! Sorts the values of an output into stages.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use atc_api::ResourceRef;
 use serde_json::Value;
@@ -84,20 +85,14 @@ impl Reading {
         if self.first_stages.is_none() {
             self.staged = vec![self.loose];
         }
-        let mut seen: HashMap<ResourceRef, Place> = HashMap::new();
+        let mut firsts = firsts(&self.staged)?.into_iter();
         let mut stages = Vec::new();
         for stage in self.staged {
             let (mut foundations, mut rest) = (Vec::new(), Vec::new());
-            for (object, place) in stage {
-                if let Some(first) = seen.get(&object.reference()) {
-                    let first = first.clone();
-                    return Err(DesiredError::Duplicate {
-                        object: object.canonical(),
-                        first,
-                        second: place,
-                    });
+            for (object, _) in stage {
+                if firsts.next() != Some(true) {
+                    continue;
                 }
-                seen.insert(object.reference(), place);
                 if object.is_foundation() {
                     foundations.push(object);
                 } else {
@@ -112,6 +107,43 @@ impl Reading {
         }
         Ok(stages)
     }
+}
+
+/// Whether each of them occurs for the first time, in their order. One that occurs again and says the same is none.
+fn firsts(staged: &[Vec<(Object, Place)>]) -> Result<Vec<bool>, DesiredError> {
+    let mut seen: HashMap<ResourceRef, (&Object, &Place)> = HashMap::new();
+    let mut firsts = Vec::new();
+    for (object, place) in staged.iter().flatten() {
+        match seen.entry(object.reference()) {
+            Entry::Vacant(entry) => {
+                entry.insert((object, place));
+                firsts.push(true);
+            }
+            Entry::Occupied(entry) => {
+                let (first, at) = *entry.get();
+                if !says_the_same(first, object) {
+                    return Err(DesiredError::Duplicate {
+                        object: object.canonical(),
+                        first: at.clone(),
+                        second: place.clone(),
+                    });
+                }
+                firsts.push(false);
+            }
+        }
+    }
+    Ok(firsts)
+}
+
+/// Whether two objects ask for the same. What only the server sets does not count; a status does, which may be the
+/// parent's.
+fn says_the_same(one: &Object, two: &Object) -> bool {
+    let asked = |object: &Object| {
+        let mut object = object.clone();
+        object.strip_server_fields();
+        object
+    };
+    one == two || (one.status() == two.status() && asked(one) == asked(two))
 }
 
 /// Adds the elements of a flat list. One that is null or a list is an error: it can only be a slip.

@@ -295,18 +295,31 @@ fn foundations_first() {
 
 #[test]
 fn the_same_object_twice() {
+    let other = A.replace("\"v\"}", "\"w\"}");
     check(
-        &format!("[{A},{B},{A}]"),
+        &format!("[{A},{B},{other}]"),
         "!\"_/core/v1/configmap/a\" occurs twice & element 1 & element 3",
     );
     check(
-        &format!("[[{A}],[{A}]]"),
+        &format!("[[{A}],[{other}]]"),
         "!occurs twice & stage 1 & stage 2",
     );
     check(
-        &format!("{YA}---\n{YA}"),
+        &format!("{YA}---\n{}", YA.replace("k: v", "k: w")),
         "!occurs twice: document 1 (line 1), and document 2 (line 7)",
     );
+    // Where both say the same, the first is enough.
+    check(&format!("[{A},{B},{A}]"), "a b");
+    check(&format!("[[{A}],[{B},{A}],[{A}],[{C}]]"), "a|b|c");
+    check(&format!("{YA}---\n{YA}"), "a");
+    let made = A.replace(
+        "\"name\":\"a\"",
+        "\"creationTimestamp\":null,\"name\":\"a\"",
+    );
+    check(&format!("[{A},{made}]"), "a");
+    let status = |m: u8| A.replace("\"data\"", &format!("\"status\":{{\"m\":{m}}},\"data\""));
+    check(&format!("[{},{}]", status(1), status(1)), "a");
+    check(&format!("[{},{}]", status(1), status(2)), "!occurs twice");
     // Its version is no part of an object's identity, its namespace is.
     let hpa = |v: &str| {
         format!(

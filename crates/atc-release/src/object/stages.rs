@@ -1,6 +1,6 @@
 //! The objects of a release in their order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use atc_api::ResourceRef;
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,34 @@ impl Stages {
         }
         self.0.retain(|stage| !stage.is_empty());
         taken
+    }
+
+    /// Drops every object that stands there before, equal in all; stages that are then empty vanish.
+    ///
+    /// # Errors
+    /// The canonical names of those that stand there before as something else.
+    pub(crate) fn each_once(self) -> Result<Self, BTreeSet<String>> {
+        let mut firsts = Vec::new();
+        let mut differing = BTreeSet::new();
+        {
+            let mut seen: HashMap<ResourceRef, &Object> = HashMap::new();
+            for object in self.objects() {
+                let first = *seen.entry(object.reference()).or_insert(object);
+                firsts.push(std::ptr::eq(first, object));
+                if first != object {
+                    differing.insert(object.canonical());
+                }
+            }
+        }
+        if !differing.is_empty() {
+            return Err(differing);
+        }
+        let mut firsts = firsts.into_iter();
+        let stages = self.0.into_iter().map(|stage| {
+            let first = |_: &Object| firsts.next() == Some(true);
+            stage.into_iter().filter(first).collect()
+        });
+        Ok(Self::new(stages.collect()))
     }
 
     /// Whether both hold the same objects in the same stages; the order within a stage has no meaning, nor has that of keys.

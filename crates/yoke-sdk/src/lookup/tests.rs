@@ -22,6 +22,7 @@ fn states_become_values_and_errors() {
     );
     assert_eq!(answer(3, "no such thing").unwrap(), None);
     assert!(matches!(answer(1, "x"), Err(LookupError::FeatureNotGranted(words)) if words == "x"));
+    assert_eq!(answer(1, "x").unwrap_err().to_string(), "x");
     assert!(matches!(answer(2, "x"), Err(LookupError::Other(words)) if words == "x"));
     assert!(matches!(
         answer(4, "x"),

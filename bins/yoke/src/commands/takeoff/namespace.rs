@@ -7,16 +7,24 @@ use atc_engine::release::cluster::{ApplyOptions, Cluster, ErrorKind};
 use atc_engine::release::object::Object;
 use serde_json::{Value, json};
 
+use crate::cli::Takeoff;
+
 /// How long a namespace may take to become active. It is so at once unless it is on its way out.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// The cluster as a dry run asks it: as if the namespace that it would make were there.
+pub(super) fn expected(args: &Takeoff, cluster: Cluster, name: &str) -> Cluster {
+    if args.dry && args.create_namespace {
+        cluster.expecting(name)
+    } else {
+        cluster
+    }
+}
+
 /// Creates the namespace unless it is there, and waits until it is active. It carries no marks: it belongs to nobody.
-///
-/// # Errors
-/// In a dry run, which writes nothing, a namespace that is not there: nothing in it could be judged.
-pub(super) async fn ensure(cluster: &Cluster, name: &str, dry: bool) -> anyhow::Result<()> {
+pub(super) async fn ensure(cluster: &Cluster, name: &str) -> anyhow::Result<()> {
     let deadline = Instant::now() + LIMIT;
     let wanted = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
     let object =
@@ -25,7 +33,6 @@ pub(super) async fn ensure(cluster: &Cluster, name: &str, dry: bool) -> anyhow::
     loop {
         let live = match cluster.get(&mapping, "", name).await? {
             Some(live) => live,
-            None if dry => bail!("namespace \"{name}\" does not exist, and a dry run creates none"),
             None => match cluster.apply(&object, &ApplyOptions::default()).await {
                 // Somebody else was quicker, or the one before is not quite gone.
                 Err(error)

@@ -24,6 +24,19 @@ fn conflicts_name_field_and_manager() {
 }
 
 #[test]
+fn nobody_is_told_to_delete_a_definition() {
+    let scope = json!({"kind": "Status", "reason": "Invalid", "message": "is invalid", "details": {
+        "name": "backends.x.dev", "kind": "CustomResourceDefinition", "causes": [
+            {"reason": "FieldValueInvalid", "message": "Invalid value: \"Cluster\": field is immutable", "field": "spec.scope"}]}});
+    let text = read(422, &scope, false).to_string();
+    assert!(
+        text.contains("would delete all resources of its kind"),
+        "{text}"
+    );
+    assert!(!text.contains("delete the object"), "{text}");
+}
+
+#[test]
 fn immutable_fields_are_explained_r73_r75() {
     let long = "x".repeat(9000);
     let r = read(
