@@ -194,7 +194,13 @@ pub(crate) async fn serve(control: Arc<Control>, port: u16, source: Source) -> s
         ending.graceful_shutdown(Some(DRAIN));
     });
     let address = SocketAddr::new(everywhere(), port);
-    tracing::info!(%address, "serving HTTPS");
+    let bound = handle.clone();
+    tokio::spawn(async move {
+        // There is none where the port can't be had.
+        if let Some(address) = bound.listening().await {
+            tracing::info!(%address, "serving HTTPS");
+        }
+    });
     let places = Places::default();
     let mut server = axum_server::bind_rustls(address, config)
         .map(|tls| tls.acceptor(places))
