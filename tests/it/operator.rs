@@ -141,10 +141,12 @@ async fn an_operator_around_a_flight() {
     let body = json!({ "apiVersion": "example.dev/v1", "kind": "App", "metadata": { "name": "shop" }, "spec": spec });
     world.post(&path, &body).await;
     let says = async |words: &str| {
-        eventually(LIMIT, &format!("it is ready and {words}"), || async {
+        // It is ready when it is deployed, and not before.
+        let ready = words.starts_with("deployed");
+        eventually(LIMIT, &format!("it says {words}"), || async {
             let found = world.get(&app).await?.unwrap_or_default();
             let said = text(&found["status"]["msg"]).starts_with(words);
-            Ok((said && is_ready(&found)).then_some(found))
+            Ok((said && is_ready(&found) == ready).then_some(found))
         })
         .await
     };
