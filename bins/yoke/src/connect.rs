@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_context_that_is_missing_is_told_with_those_there_are() {
         let said = |contexts: &[&str]| {
-            let contexts: Vec<String> = contexts.iter().map(ToString::to_string).collect();
+            let contexts: Vec<String> = contexts.iter().map(|name| (*name).to_owned()).collect();
             unusable(KubeconfigError::LoadContext("c".to_owned()), &contexts).to_string()
         };
         let begin = "the kubeconfig has no context \"c\"; it has";
