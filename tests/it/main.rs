@@ -49,6 +49,7 @@ mod readiness;
 mod registry;
 mod setbacks;
 mod solo;
+mod start;
 mod status;
 mod takeover;
 mod terminal;
