@@ -72,7 +72,9 @@ fn let_go(orphaned: &[ResourceRef]) -> String {
         return String::new();
     }
     // All of them: there are few, and whoever wants to remove them by hand needs each name.
-    let names: Vec<String> = orphaned.iter().map(ToString::to_string).collect();
+    // What lives in no namespace begins with the slash behind it.
+    let name = |object: &ResourceRef| object.to_string().trim_start_matches('/').to_owned();
+    let names: Vec<String> = orphaned.iter().map(name).collect();
     format!(", let go and still there: {}", names.join(", "))
 }
 
@@ -86,5 +88,22 @@ fn diff_options<'a>(flags: &Diffs, from: &'a str, to: &'a str) -> DiffOptions<'a
         colour: flags
             .color
             .unwrap_or_else(|| render::coloured(std::io::stdout().is_terminal())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_let_go_is_named() {
+        assert_eq!(let_go(&[]), "");
+        let orphaned: Vec<ResourceRef> = ["/Namespace:team", "team/Secret:db"]
+            .map(|text| text.parse::<ResourceRef>().expect("a reference"))
+            .into();
+        assert_eq!(
+            let_go(&orphaned),
+            ", let go and still there: Namespace:team, team/Secret:db"
+        );
     }
 }
