@@ -525,7 +525,7 @@ mod tests {
         check(&["--module-allow-list", ","], "the allow list is empty");
         check(
             &["--module-verification-keys-path", "/nowhere"],
-            "cannot read key file '/nowhere'",
+            "cannot read key file \"/nowhere\"",
         );
     }
 }
