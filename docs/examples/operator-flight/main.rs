@@ -59,12 +59,11 @@ fn told(app: &ResourceRef, report: &InstanceReport) {
     }
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     // A watch that the API server refuses is tried again for ever, and told here only.
     let warnings = tracing_subscriber::fmt().with_max_level(LevelFilter::WARN);
     warnings.with_writer(std::io::stderr).init();
-    match run().await {
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", chain(&*error));
@@ -73,6 +72,7 @@ async fn main() -> ExitCode {
     }
 }
 
+#[tokio::main]
 async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let module = std::env::args()
         .nth(1)

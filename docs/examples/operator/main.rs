@@ -60,6 +60,13 @@ fn resources(site: &Website) -> Vec<Value> {
     page.into_iter().chain([deployment]).collect()
 }
 
+/// Shows what will differ, makes it so, and tells how it stands.
+async fn take_off(release: &Release, site: &Website) -> Result<Ready, EngineError> {
+    let wanted = resources(site);
+    print!("{}", release.diff(&wanted).await?);
+    Ok(release.takeoff(&wanted).await?.ready())
+}
+
 /// Runs whenever a website, or a resource of one, changes.
 async fn reconcile(site: Arc<Website>, engine: Arc<Engine>) -> Result<Action, Failed> {
     let namespace = site.namespace().unwrap_or_default();
@@ -67,12 +74,8 @@ async fn reconcile(site: Arc<Website>, engine: Arc<Engine>) -> Result<Action, Fa
     finalizer(&sites, "example.dev/website", site, |event| async {
         match event {
             finalizer::Event::Apply(site) => {
-                let (release, wanted) = (Release::of(&engine, &*site)?, resources(&site));
-                let taken_off = async {
-                    print!("{}", release.diff(&wanted).await?);
-                    Ok::<_, EngineError>(release.takeoff(&wanted).await?.ready())
-                };
-                let taken_off = taken_off.await;
+                let release = Release::of(&engine, &*site)?;
+                let taken_off = take_off(&release, &site).await;
                 // What failed stands in the status, and is tried again.
                 let failed = |error: &EngineError| Ready::error(error.chain());
                 let ready = taken_off.as_ref().map_or_else(failed, Ready::clone);
@@ -87,12 +90,11 @@ async fn reconcile(site: Arc<Website>, engine: Arc<Engine>) -> Result<Action, Fa
     .await
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     // A watch that the API server refuses is tried again for ever, and told here only.
     let warnings = tracing_subscriber::fmt().with_max_level(LevelFilter::WARN);
     warnings.with_writer(std::io::stderr).init();
-    match run().await {
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", chain(&*error));
@@ -101,6 +103,7 @@ async fn main() -> ExitCode {
     }
 }
 
+#[tokio::main]
 async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let cluster = Cluster::connect(Config::infer().await?, ClusterOptions::default())?;
     let engine = Arc::new(Engine::new(cluster, EngineOptions::default())?);
