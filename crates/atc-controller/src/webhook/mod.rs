@@ -187,7 +187,7 @@ pub(crate) async fn serve(control: Arc<Control>, port: u16, source: Source) -> s
             config
         }
     };
-    let handle = axum_server::Handle::new();
+    let handle = axum_server::Handle::<SocketAddr>::new();
     let (stop, ending) = (control.stop.clone(), handle.clone());
     tokio::spawn(async move {
         stop.cancelled().await;
