@@ -96,14 +96,15 @@ async fn an_app_waits_for_a_secret_of_others() {
         )
         .await
         .unwrap();
-    let message = |begin: &'static str| {
+    // It is not ready before it is deployed, though all that was printed is.
+    let message = |begin: &'static str, ready: bool| {
         let (cluster, path) = (&cluster, format!("{path}/a"));
         eventually(LIMIT, begin, move || {
             let path = path.clone();
             async move {
                 let found = cluster.api.get(&path).await?;
                 Ok(found.filter(|a| {
-                    is_ready(a)
+                    is_ready(a) == ready
                         && a["status"]["msg"]
                             .as_str()
                             .is_some_and(|m| m.starts_with(begin))
@@ -111,7 +112,9 @@ async fn an_app_waits_for_a_secret_of_others() {
             }
         })
     };
-    message("waiting for Secret a-db").await;
+    let waiting = message("waiting for Secret a-db", false).await;
+    let condition = &waiting["status"]["conditions"][0];
+    assert_eq!(condition["reason"], "Waiting", "{waiting:#}");
     let deployments = format!("/apis/apps/v1/namespaces/{ns}/deployments");
     assert!(cluster.api.list(&deployments).await.unwrap().is_empty());
     let secret = json!({ "metadata": { "name": "a-db" }, "stringData": { "url": "x://y" } });
@@ -120,7 +123,7 @@ async fn an_app_waits_for_a_secret_of_others() {
         .post(&format!("/api/v1/namespaces/{ns}/secrets"), &secret)
         .await
         .unwrap();
-    message("deployed with the connection in Secret a-db").await;
+    message("deployed with the connection in Secret a-db", true).await;
     let deployment = cluster
         .api
         .get(&format!("{deployments}/a"))

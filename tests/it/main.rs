@@ -51,6 +51,7 @@ mod rights;
 mod rivals;
 mod setbacks;
 mod solo;
+mod start;
 mod status;
 mod takeover;
 mod terminal;

@@ -89,6 +89,19 @@ async fn an_operator_without_a_flight() {
         Ok(found.filter(|found| found["metadata"]["uid"] != deployed["metadata"]["uid"]))
     })
     .await;
+    // What is refused stands in the status, until it is mended.
+    edit(json!({ "image": "" })).await;
+    eventually(LIMIT, "the status says what is refused", || async {
+        let found = world.get(&site).await?.unwrap_or_default();
+        let Some(ready) = condition(&found, "Ready").cloned() else {
+            return Ok(None);
+        };
+        let says = ready["reason"] == "Error" && text(&ready["message"]).contains("image");
+        Ok(says.then_some(()))
+    })
+    .await;
+    edit(json!({ "image": "none" })).await;
+    ready(5).await;
 
     world.delete(&site).await;
     for path in [&site, &pods] {
@@ -128,10 +141,12 @@ async fn an_operator_around_a_flight() {
     let body = json!({ "apiVersion": "example.dev/v1", "kind": "App", "metadata": { "name": "shop" }, "spec": spec });
     world.post(&path, &body).await;
     let says = async |words: &str| {
-        eventually(LIMIT, &format!("it is ready and {words}"), || async {
+        // It is ready when it is deployed, and not before.
+        let ready = words.starts_with("deployed");
+        eventually(LIMIT, &format!("it says {words}"), || async {
             let found = world.get(&app).await?.unwrap_or_default();
             let said = text(&found["status"]["msg"]).starts_with(words);
-            Ok((said && is_ready(&found)).then_some(found))
+            Ok((said && is_ready(&found) == ready).then_some(found))
         })
         .await
     };
@@ -227,6 +242,21 @@ async fn an_operator_around_a_flight() {
     let ran = cli.yoke.run(&arguments).await.unwrap();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     world.gone(&format!("{CRDS}/apps.example.dev")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_that_cannot_begin_says_why_in_words() {
+    let cli = Cli::new().await;
+    let mut command = Command::new(example("operator-flight").unwrap());
+    command.env("KUBECONFIG", cli.world.cluster.plane().kubeconfig());
+    let ran = command.arg("/nowhere.wasm").output().unwrap();
+    assert!(!ran.status.success());
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(said.contains("error: can't get module \""), "{said}");
+    assert!(
+        said.contains("No such file") && !said.contains('{'),
+        "{said}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -42,8 +42,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     );
     println!("export KUBECONFIG={}", kubeconfig.display());
     eprintln!(
-        "an atc beside it: KUBE={} WEBHOOK_URL=https://localhost:3000 LOG_FORMAT=text target/debug/atc",
-        kubeconfig.display()
+        "an atc beside it: KUBE={} SVC_NAMESPACE=default WEBHOOK_URL=https://localhost:3000 LOG_FORMAT=text target/debug/atc",
+        plane.atc_kubeconfig().display()
     );
     if let Ok(kubectl) = plane.programs().path("kubectl") {
         eprintln!("kubectl of the same version: {}", kubectl.display());

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use atc_controller::{AllowList, ModulePolicy, PolicyOptions, TlsFiles, WebhookUrl};
-use clap::Parser;
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, StyledStr, TypedValueParser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory as _, Parser};
 
 /// The existing tool's port.
 const PORT: u16 = 3000;
 /// Evaluations at once: 64. Most of their time is waiting for the API server.
-const CONCURRENCY: usize = 64;
+const CONCURRENCY: i64 = 64;
 
 /// How lines of the log look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +23,9 @@ pub(crate) enum LogFormat {
     Text,
 }
 
-/// The Air Traffic Controller: keeps every instance of every Airway as its flight says.
+/// The Air Traffic Controller: serves the kinds of Airways, and keeps in the cluster what their flights print.
 #[derive(Debug, Parser)]
-#[command(name = "atc", version, about, max_term_width = 100)]
+#[command(name = "atc", version, max_term_width = 100)]
 pub(crate) struct Args {
     /// Port of the HTTPS server: webhooks, /live, /ready and /metrics
     #[arg(long, env = "PORT", default_value_t = PORT, value_parser = own_port)]
@@ -34,7 +35,7 @@ pub(crate) struct Args {
     pub(crate) kube: Option<PathBuf>,
     /// Evaluations at once, at least 1; half of them for one Airway at most
     #[arg(long, env = "CONCURRENCY", default_value_t = CONCURRENCY, value_parser = concurrency, allow_negative_numbers = true)]
-    pub(crate) concurrency: usize,
+    pub(crate) concurrency: i64,
     /// Log more
     #[arg(long, env = "VERBOSE", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = boolean)]
     pub(crate) verbose: bool,
@@ -57,32 +58,32 @@ pub(crate) struct Args {
     /// Do not let ConfigMaps say when objects are ready
     #[arg(long, env = "DISABLE_CUSTOM_READINESS", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = boolean)]
     pub(crate) disable_custom_readiness: bool,
-    /// Secret with credentials for registries of modules, in our own namespace: `.dockerconfigjson` or `.dockercfg`
+    /// Secret with credentials for registries of modules, in the atc's own namespace: `.dockerconfigjson` or `.dockercfg`
     #[arg(long, env = "DOCKER_CONFIG_SECRET_NAME")]
     pub(crate) docker_config_secret_name: Option<String>,
     /// Folder with a folder `HOST` or `HOST:PORT` for each registry that wants client certificates or has a CA of its own:
     /// client.cert, client.key, ca.crt; read again when they change
     #[arg(long, env = "REGISTRY_CERTS_PATH", value_parser = path())]
     pub(crate) registry_certs_path: Option<PathBuf>,
-    /// PEM of the CA of our certificate; without all three files we make a certificate ourselves
+    /// PEM of the CA of the certificate to serve; without all three files the atc makes a certificate of its own
     #[arg(long, env = "TLS_CA_CERT", value_parser = path())]
     pub(crate) tls_ca_cert: Option<PathBuf>,
-    /// PEM of our certificate
+    /// PEM of the certificate to serve
     #[arg(long, env = "TLS_SERVER_CERT", value_parser = path())]
     pub(crate) tls_server_cert: Option<PathBuf>,
     /// PEM of its key
     #[arg(long, env = "TLS_SERVER_KEY", value_parser = path())]
     pub(crate) tls_server_key: Option<PathBuf>,
-    /// Name of the Service through which the API server reaches us
+    /// Name of the Service through which the API server reaches the atc
     #[arg(long, env = "SVC_NAME", required_unless_present = "webhook_url")]
     pub(crate) svc_name: Option<String>,
-    /// Its namespace, which is ours, also where there is no Service
+    /// Namespace of that Service and of the atc itself; needed where there is no Service, too
     #[arg(long, env = "SVC_NAMESPACE", required_unless_present = "webhook_url")]
     pub(crate) svc_namespace: Option<String>,
-    /// Its port
+    /// Port of that Service
     #[arg(long, env = "SVC_PORT", value_parser = port, required_unless_present = "webhook_url")]
     pub(crate) svc_port: Option<u16>,
-    /// https URL by which the API server reaches us instead of through a Service, for an atc outside of the cluster
+    /// https URL by which the API server reaches the atc instead of through a Service, for one outside of the cluster
     #[arg(long, env = "WEBHOOK_URL")]
     pub(crate) webhook_url: Option<String>,
 }
@@ -106,7 +107,8 @@ fn port(text: &str) -> Result<u16, String> {
     if text.is_empty() {
         return Ok(0);
     }
-    text.parse().map_err(|error| format!("{error}"))
+    text.parse()
+        .map_err(|_| format!("a port is a whole number from 1 to {}", u16::MAX))
 }
 
 /// Go's boolean words.
@@ -114,19 +116,16 @@ fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "" | "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        other => Err(format!("\"{other}\" is neither true nor false")),
+        _ => Err("say true or false (1, t and 0, f will do, too)".to_owned()),
     }
 }
 
-/// A number below 1 is 1; one that is left open is the default.
-fn concurrency(text: &str) -> Result<usize, String> {
+/// A number; one that is left open is the default.
+fn concurrency(text: &str) -> Result<i64, &'static str> {
     if text.is_empty() {
         return Ok(CONCURRENCY);
     }
-    let number: i64 = text
-        .parse()
-        .map_err(|error: std::num::ParseIntError| error.to_string())?;
-    Ok(usize::try_from(number).unwrap_or_default().max(1))
+    text.parse().map_err(|_| "say a whole number, 1 or more")
 }
 
 /// Our own port, which may be left open.
@@ -146,8 +145,42 @@ fn log_format(text: &str) -> Result<LogFormat, String> {
     })
 }
 
+/// What is wrong with the arguments, with the variables that set the same: most are set by those, and the parser names
+/// flags only.
+fn with_variables(mut error: clap::Error) -> clap::Error {
+    let flags = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) => vec![flag.clone()],
+        Some(ContextValue::Strings(flags)) => flags.clone(),
+        _ => Vec::new(),
+    };
+    let command = Args::command();
+    let variable = |flag: &String| {
+        // `--port <PORT>`
+        let name = flag.split([' ', '=']).next()?.strip_prefix("--")?;
+        let mut args = command.get_arguments();
+        let arg = args.find(|arg| arg.get_long() == Some(name))?;
+        Some(arg.get_env()?.to_string_lossy().into_owned())
+    };
+    let variables: Vec<String> = flags.iter().filter_map(variable).collect();
+    if variables.is_empty() {
+        return error;
+    }
+    let variables = variables.join(", ");
+    let tip = if error.kind() == ErrorKind::MissingRequiredArgument {
+        format!(
+            "set by {variables} in the environment, too; an atc outside of the cluster has WEBHOOK_URL and SVC_NAMESPACE \
+             instead"
+        )
+    } else {
+        format!("set by {variables} in the environment, too")
+    };
+    let tips = ContextValue::StyledStrs(vec![StyledStr::from(tip)]);
+    error.insert(ContextKind::Suggested, tips);
+    error
+}
+
 /// The arguments with flags of one dash as of two: Go's programs take both.
-pub(crate) fn two_dashes(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+fn two_dashes(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let word = |arg: OsString| match arg.to_str().and_then(|text| text.strip_prefix('-')) {
         Some(flag)
             if flag.len() > 1 && flag.starts_with(|first: char| first.is_ascii_lowercase()) =>
@@ -160,6 +193,19 @@ pub(crate) fn two_dashes(args: impl IntoIterator<Item = OsString>) -> Vec<OsStri
 }
 
 impl Args {
+    /// Reads the arguments, the program's name first.
+    ///
+    /// # Errors
+    /// What to print, help that was asked for included.
+    pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(two_dashes(args)).map_err(with_variables)
+    }
+
+    /// Evaluations at once: a number below 1 is 1, as in the existing tool.
+    pub(crate) fn evaluations(&self) -> usize {
+        usize::try_from(self.concurrency).unwrap_or_default().max(1)
+    }
+
     /// The certificate files, if they are given.
     ///
     /// # Errors
@@ -265,7 +311,7 @@ mod tests {
     fn defaults_and_words() {
         let args = Args::try_parse_from(NEEDED).expect("parses");
         assert_eq!(
-            (args.port, args.concurrency, args.verbose),
+            (args.port, args.evaluations(), args.verbose),
             (3000, 64, false)
         );
         let more = NEEDED.into_iter().chain([
@@ -277,7 +323,7 @@ mod tests {
         let args = Args::try_parse_from(more).expect("parses");
         assert_eq!(
             (
-                args.concurrency,
+                args.evaluations(),
                 args.verbose,
                 args.disable_custom_readiness
             ),
@@ -291,7 +337,7 @@ mod tests {
         let args = two_dashes(more.map(OsString::from));
         let args = Args::try_parse_from(args).expect("parses");
         assert_eq!(
-            (args.port, args.concurrency, args.log_format),
+            (args.port, args.evaluations(), args.log_format),
             (3000, 1, LogFormat::Json)
         );
         let more = NEEDED.into_iter().chain([
@@ -304,11 +350,50 @@ mod tests {
         let args = two_dashes(more.map(OsString::from));
         let args = Args::try_parse_from(args).expect("parses");
         assert_eq!(
-            (args.port, args.concurrency, args.log_format, args.verbose),
+            (args.port, args.evaluations(), args.log_format, args.verbose),
             (1, 64, LogFormat::Text, true)
         );
         for text in ["-h", "-V", "-", "--", "-3", "-\u{e4}b"] {
             assert_eq!(two_dashes([OsString::from(text)]), [text]);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_names_the_variable_and_what_is_allowed() {
+        let check = |more: &[&'static str], words: &[&str]| {
+            let args = NEEDED.into_iter().chain(more.iter().copied());
+            let error = Args::read(args.map(OsString::from)).expect_err("refused");
+            let error = error.to_string();
+            for words in words {
+                assert!(error.contains(words), "{error}");
+            }
+        };
+        check(
+            &["-verbose=yes"],
+            &["'yes'", "say true or false", "set by VERBOSE in"],
+        );
+        check(&["-port=99999"], &["from 1 to 65535", "set by PORT in"]);
+        check(
+            &["-concurrency=many"],
+            &["a whole number, 1 or more", "set by CONCURRENCY in"],
+        );
+        let error = Args::read([OsString::from("atc")]).expect_err("refused");
+        let error = error.to_string();
+        for words in [
+            "--svc-name",
+            "set by SVC_NAME, SVC_NAMESPACE, SVC_PORT in",
+            "WEBHOOK_URL and SVC_NAMESPACE instead",
+        ] {
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_help_is_for_users() {
+        let help = Args::command().render_long_help().to_string();
+        assert!(help.starts_with("The Air Traffic Controller: serves the kinds of Airways"));
+        for ours in [" us ", " our ", " us\n", " we "] {
+            assert!(!help.contains(ours), "{ours}");
         }
     }
 
@@ -440,7 +525,7 @@ mod tests {
         check(&["--module-allow-list", ","], "the allow list is empty");
         check(
             &["--module-verification-keys-path", "/nowhere"],
-            "cannot read key file '/nowhere'",
+            "cannot read key file \"/nowhere\"",
         );
     }
 }

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use atc_controller::{Settings, StopToken};
-use clap::Parser as _;
 use tokio::signal::unix::{SignalKind, signal};
 
 mod args;
@@ -12,8 +11,17 @@ mod args;
 use args::{Args, LogFormat};
 
 fn main() -> ExitCode {
-    let args = Args::parse_from(args::two_dashes(std::env::args_os()));
+    let args = match Args::read(std::env::args_os()) {
+        Ok(args) => args,
+        Err(error) => error.exit(),
+    };
     log(&args);
+    if args.concurrency < 1 {
+        tracing::warn!(
+            given = args.concurrency,
+            "CONCURRENCY is below 1: one evaluation runs at a time"
+        );
+    }
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -85,7 +93,7 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let policy = args.policy()?;
     let tls = args.tls()?;
     let reach = args.reach()?;
-    let client = client(&args).await?;
+    let (client, server) = client(&args).await?;
     let stop = StopToken::new();
     let (mut term, mut int) = (
         signal(SignalKind::terminate())?,
@@ -101,8 +109,9 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         ending.cancel();
     });
     let settings = Settings {
+        server,
         port: args.port,
-        concurrency: args.concurrency,
+        concurrency: args.evaluations(),
         cache_dir: args
             .cache_fs
             .filter(|path| !path.as_os_str().is_empty())
@@ -125,7 +134,8 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn client(args: &Args) -> anyhow::Result<kube::Client> {
+/// A client of the API server, and where that is.
+async fn client(args: &Args) -> anyhow::Result<(kube::Client, String)> {
     let config = match &args.kube {
         Some(path) if !path.as_os_str().is_empty() => {
             let shown = path.display();
@@ -135,5 +145,11 @@ async fn client(args: &Args) -> anyhow::Result<kube::Client> {
         }
         _ => kube::Config::incluster().context("no KUBE is set and this is no pod of a cluster")?,
     };
-    atc_controller::client(config).context("can't make a client for the API server")
+    let authority = config.cluster_url.authority();
+    let authority = authority.map_or("", |authority| authority.as_str());
+    // Before the host there may be credentials.
+    let server = authority.rsplit('@').next().unwrap_or_default().to_owned();
+    let client =
+        atc_controller::client(config).context("can't make a client for the API server")?;
+    Ok((client, server))
 }

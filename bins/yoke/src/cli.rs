@@ -106,7 +106,7 @@ pub(crate) enum Command {
     #[command(after_help = help::COMPLETION)]
     Completion(Completion),
     /// Print a manual page
-    #[command(hide = true, after_help = help::MAN)]
+    #[command(after_help = help::MAN)]
     Man(Man),
 }
 
@@ -323,11 +323,28 @@ pub(crate) fn given<T: AsRef<OsStr> + ?Sized, O: std::ops::Deref<Target = T>>(
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Misuse> {
     let mut command = Cli::command();
     command.build();
-    let args = argv::normalize(args, &command);
+    let args = argv::normalize(meant(args.into_iter().collect()), &command);
     Cli::command()
         .try_get_matches_from(args)
         .and_then(|matches| Cli::from_arg_matches(&matches))
         .map_err(Misuse::from)
+}
+
+/// What everybody tries, as it is said here: `help` and `help COMMAND`, `--version`.
+fn meant(mut args: Vec<OsString>) -> Vec<OsString> {
+    let first = args.get(1).and_then(|arg| arg.to_str());
+    match first {
+        Some("help") => {
+            args.remove(1);
+            args.push("--help".into());
+        }
+        Some("--version" | "-version" | "-V") => {
+            args.remove(1);
+            args.insert(1, "version".into());
+        }
+        _ => {}
+    }
+    args
 }
 
 /// Arguments that are no command, or ask for help.
@@ -346,7 +363,12 @@ impl Misuse {
 }
 
 impl From<clap::Error> for Misuse {
-    fn from(error: clap::Error) -> Self {
+    fn from(mut error: clap::Error) -> Self {
+        if error.kind() == ErrorKind::TooManyValues {
+            let tip = "a switch is there or not, or says =true or =false";
+            let tips = ContextValue::StyledStrs(vec![tip.into()]);
+            error.insert(ContextKind::Suggested, tips);
+        }
         let said = |kind| match error.get(kind) {
             Some(ContextValue::String(text)) => text.as_str(),
             Some(ContextValue::Strings(texts)) => texts.first().map_or("", String::as_str),

@@ -88,3 +88,20 @@ fn diff_options<'a>(flags: &Diffs, from: &'a str, to: &'a str) -> DiffOptions<'a
             .unwrap_or_else(|| render::coloured(std::io::stdout().is_terminal())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_let_go_is_named() {
+        assert_eq!(let_go(&[]), "");
+        let orphaned: Vec<ResourceRef> = ["/Namespace:team", "team/Secret:db"]
+            .map(|text| text.parse::<ResourceRef>().expect("a reference"))
+            .into();
+        assert_eq!(
+            let_go(&orphaned),
+            ", let go and still there: Namespace:team, team/Secret:db"
+        );
+    }
+}

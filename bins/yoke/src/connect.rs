@@ -9,6 +9,7 @@ use kube::Config;
 use kube::config::{Kubeconfig, KubeconfigError};
 
 use crate::cli::{Global, given};
+use crate::render;
 
 /// The namespace where neither a flag nor the kubeconfig's context names one.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -41,8 +42,9 @@ pub(crate) async fn connect(
     let context = given(global.kube_context.as_ref());
     let config = match (read(global)?, need) {
         (Some(kubeconfig), _) => {
+            let contexts = contexts(&kubeconfig);
             let config = cluster::config(kubeconfig, context).await;
-            Some(config.map_err(unusable)?)
+            Some(config.map_err(|error| unusable(error, &contexts))?)
         }
         (None, _) if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() && context.is_none() => {
             Some(
@@ -51,6 +53,11 @@ pub(crate) async fn connect(
             )
         }
         (None, Need::Nothing) if context.is_none() => None,
+        (None, _) if std::env::var_os("KUBECONFIG").is_some_and(|listed| !listed.is_empty()) => {
+            bail!(
+                "there is no kubeconfig: no file that $KUBECONFIG names is there with a cluster in it"
+            )
+        }
         (None, _) => bail!(
             "there is no kubeconfig: neither -kubeconfig nor $KUBECONFIG names a file, and ~/.kube/config does not exist"
         ),
@@ -114,14 +121,24 @@ fn read(global: &Global) -> anyhow::Result<Option<Kubeconfig>> {
     Ok(merged.filter(|config| !(config.clusters.is_empty() && config.contexts.is_empty())))
 }
 
-/// Why there is no cluster in a kubeconfig that could be read.
-fn unusable(error: KubeconfigError) -> anyhow::Error {
+/// The names of a kubeconfig's contexts.
+fn contexts(kubeconfig: &Kubeconfig) -> Vec<String> {
+    let contexts = kubeconfig.contexts.iter();
+    contexts.map(|context| context.name.clone()).collect()
+}
+
+/// Why there is no cluster in a kubeconfig that could be read, which has these contexts.
+fn unusable(error: KubeconfigError, contexts: &[String]) -> anyhow::Error {
     match error {
         KubeconfigError::CurrentContextNotSet => {
             anyhow::anyhow!("the kubeconfig has no current context: name one with -kube-context")
         }
         KubeconfigError::LoadContext(name) => {
-            anyhow::anyhow!("the kubeconfig has no context \"{name}\"")
+            let has = match contexts {
+                [] => "none".to_owned(),
+                some => render::names(some),
+            };
+            anyhow::anyhow!("the kubeconfig has no context \"{name}\"; it has {has}")
         }
         KubeconfigError::LoadClusterOfContext(name) => {
             anyhow::anyhow!("the kubeconfig has no cluster \"{name}\", which its context names")
@@ -155,6 +172,17 @@ fn paths(listed: Option<&OsStr>, home: Option<OsString>) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_context_that_is_missing_is_told_with_those_there_are() {
+        let said = |contexts: &[&str]| {
+            let contexts: Vec<String> = contexts.iter().map(|name| (*name).to_owned()).collect();
+            unusable(KubeconfigError::LoadContext("c".to_owned()), &contexts).to_string()
+        };
+        let begin = "the kubeconfig has no context \"c\"; it has";
+        assert_eq!(said(&["a", "b"]), format!("{begin} a, b"));
+        assert_eq!(said(&[]), format!("{begin} none"));
+    }
 
     #[test]
     fn files_of_the_environment() {

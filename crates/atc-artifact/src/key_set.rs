@@ -25,7 +25,7 @@ pub struct KeySet {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// It could not be read.
-    #[error("cannot read key file '{}'", path.display())]
+    #[error("cannot read key file \"{}\"", path.display())]
     Read {
         /// The file or folder.
         path: PathBuf,
@@ -34,7 +34,7 @@ pub enum KeyFileError {
         source: io::Error,
     },
     /// No file, or one that no key fills.
-    #[error("'{}' is no file of keys: {what}", path.display())]
+    #[error("\"{}\" is no file of keys: {what}", path.display())]
     NoKeyFile {
         /// The file.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum KeyFileError {
         what: &'static str,
     },
     /// It holds no key.
-    #[error("there is no usable key in '{}'", path.display())]
+    #[error("there is no usable key in \"{}\"", path.display())]
     Key {
         /// The file.
         path: PathBuf,
@@ -51,7 +51,7 @@ pub enum KeyFileError {
         source: KeyError,
     },
     /// A key of a list is none.
-    #[error("key {nth} of '{}' is not usable", path.display())]
+    #[error("key {nth} of \"{}\" is not usable", path.display())]
     KeyOfList {
         /// The file.
         path: PathBuf,
@@ -62,13 +62,13 @@ pub enum KeyFileError {
         source: KeyError,
     },
     /// A folder without keys.
-    #[error("there is no key in folder '{}': they are looked for in files that end with .pem", path.display())]
+    #[error("there is no key in folder \"{}\": they are looked for in files that end with .pem", path.display())]
     Empty {
         /// The folder.
         path: PathBuf,
     },
     /// A folder that was not made for keys.
-    #[error("folder '{}' holds more than {limit} files and folders: give one with keys only", path.display())]
+    #[error("folder \"{}\" holds more than {limit} files and folders: give one with keys only", path.display())]
     TooMany {
         /// The folder.
         path: PathBuf,

@@ -42,6 +42,8 @@ use crate::webhook_url::WebhookUrl;
 /// How a controller is set up.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// Host and port of the API server, for messages.
+    pub server: String,
     /// HTTPS port.
     pub port: u16,
     /// Runs at once; half of them for one Airway at most.
@@ -203,6 +205,7 @@ pub async fn run(
     });
     tokio::spawn(start(
         control.clone(),
+        settings.server,
         settings.custom_readiness,
         credentials,
     ));
@@ -269,11 +272,22 @@ async fn self_made(settings: &Settings) -> Result<Arc<SelfMade>, AppError> {
 }
 
 /// Installs what must be there, however long it takes, then watches Airways.
-async fn start(control: Arc<Control>, custom_readiness: bool, credentials: Option<Followed>) {
+async fn start(
+    control: Arc<Control>,
+    server: String,
+    custom_readiness: bool,
+    credentials: Option<Followed>,
+) {
     let mut failures = 0;
     while let Err(error) = install(&control).await {
         failures += 1;
-        let why = chain(&error);
+        let mut why = chain(&error);
+        if is_unreachable(&error) {
+            let hint = format!(
+                "; the API server is looked for at {server}: check that it runs there, and can be reached from here"
+            );
+            why.push_str(&hint);
+        }
         tracing::warn!(error = why, "can't install CRDs and webhooks, trying again");
         control.health.installing(Some(why));
         let pause = backoff(failures, rand::random()).min(Duration::from_secs(5));
@@ -325,6 +339,22 @@ enum InstallError {
     Served(#[source] EstablishError),
     #[error("our webhooks do not stand")]
     Hooks(#[source] HookError),
+}
+
+/// Whether there was no connection, or it broke.
+fn is_unreachable(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        let kube = cause.downcast_ref::<kube::Error>();
+        if let Some(kube::Error::Service(_) | kube::Error::HyperError(_)) = kube {
+            return true;
+        }
+        if let Some(ClusterError::Unreachable { .. }) = cause.downcast_ref() {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
 }
 
 async fn install(control: &Arc<Control>) -> Result<(), InstallError> {
@@ -474,6 +504,36 @@ impl Control {
                 .get(airway)
                 .and_then(|kind| kind.instance(target))
                 .is_some_and(|instance| changed == target || instance.made(changed)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_not_there_is_told_from_one_that_says_no() {
+        let gone = || kube::Error::Service("connection refused".into());
+        let unreachable = ClusterError::Unreachable {
+            doing: "apply",
+            object: "x".to_owned(),
+            source: Box::new(gone()),
+        };
+        let asked = InstallError::Identity;
+        for (error, wanted) in [
+            (
+                asked(review::ReviewError::Refused("SelfSubjectReview", gone())),
+                true,
+            ),
+            (InstallError::Cluster(unreachable), true),
+            (asked(review::ReviewError::Nameless), false),
+            (
+                asked(review::ReviewError::Silent("SelfSubjectReview")),
+                false,
+            ),
+        ] {
+            assert_eq!(is_unreachable(&error), wanted, "{error}");
         }
     }
 }

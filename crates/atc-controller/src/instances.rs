@@ -35,7 +35,7 @@ pub(crate) fn serve(
 ) {
     let due = kind.take_due();
     if let Some(stop) = kind.watch(mapping, crd_uid, &control.stop) {
-        tracing::info!(%airway, version = mapping.version, "serving instances");
+        tracing::info!(%airway, version = mapping.version, "watching instances");
         let (control, kind, airway, mapping) = (
             control.clone(),
             kind.clone(),

@@ -133,7 +133,7 @@ pub enum DesiredError {
         place: Place,
     },
     /// An element is no object.
-    #[error("{place}: {source}")]
+    #[error("{place}")]
     Object {
         /// Which element.
         place: Place,

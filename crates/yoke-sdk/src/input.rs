@@ -3,6 +3,7 @@
 use std::io::{self, Read as _};
 
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 
 /// Why there is no input.
 #[derive(Debug, thiserror::Error)]
@@ -10,7 +11,13 @@ pub enum InputError {
     /// Stdin could not be read.
     #[error("cannot read the input")]
     Read(#[source] io::Error),
-    /// It is not what the flight wants: no JSON, or a field is missing or of another type.
+    /// Nothing was given.
+    #[error("there was no input on stdin")]
+    Empty,
+    /// It is something else than JSON, YAML for example, or ends in the middle.
+    #[error("the input is no JSON")]
+    NotJson(#[source] serde_json::Error),
+    /// It is not what the flight wants: a field is missing, or of another type.
     #[error("the input is not what this flight takes")]
     Parse(#[source] serde_json::Error),
 }
@@ -41,5 +48,11 @@ pub fn input_bytes() -> Result<Vec<u8>, InputError> {
 /// # Errors
 /// As [`input`].
 pub fn parse_input<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, InputError> {
-    serde_json::from_slice(bytes).map_err(InputError::Parse)
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(InputError::Empty);
+    }
+    serde_json::from_slice(bytes).map_err(|error| match error.classify() {
+        Category::Syntax | Category::Eof => InputError::NotJson(error),
+        Category::Data | Category::Io => InputError::Parse(error),
+    })
 }

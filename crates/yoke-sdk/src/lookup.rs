@@ -60,7 +60,7 @@ pub enum LookupError {
     #[error("{0}")]
     Other(String),
     /// The answer does not fit the type.
-    #[error("cannot read {kind} '{name}' as wanted")]
+    #[error("cannot read {kind} \"{name}\" as wanted")]
     Unreadable {
         /// The kind that was asked for.
         kind: String,

@@ -47,9 +47,9 @@ pub struct Metadata {
 
 impl<Spec, Status> Object<Spec, Status> {
     /// The object with this status and without a spec: printed among the resources, it becomes the status of the instance
-    /// that the flight runs for.
+    /// that the flight runs for, if that is an instance of an Airway. Elsewhere it would be applied as a resource.
     ///
-    /// Without conditions in it the host judges readiness by the children and sets `Ready` itself.
+    /// Without a condition `Ready` in it the host judges readiness by the children; see [`not_ready`](Self::not_ready).
     ///
     /// ```
     /// # use yoke_sdk::{Object, json};
@@ -77,6 +77,42 @@ impl<Spec, Status> Object<Spec, Status> {
             "metadata": metadata,
             "status": status.into(),
         })
+    }
+
+    /// A condition `Ready` that is False, for a status: the instance is not ready, whatever its children are. For a flight
+    /// that waits for something, which it has looked up and which it does not print.
+    ///
+    /// `reason` is one word for programs, `Waiting` for example; `message` is for people.
+    ///
+    /// ```
+    /// # use yoke_sdk::{Object, json};
+    /// # let input = br#"{"apiVersion":"example.com/v1","kind":"App","metadata":{"name":"a","generation":2},"spec":{}}"#;
+    /// let app: Object = yoke_sdk::parse_input(input).unwrap();
+    /// let msg = "waiting for Secret a-db";
+    /// let printed = app.with_status(json!({ "msg": msg, "conditions": [app.not_ready("Waiting", msg)] }));
+    /// assert_eq!(
+    ///     printed["status"]["conditions"][0],
+    ///     json!({
+    ///         "type": "Ready",
+    ///         "status": "False",
+    ///         "reason": "Waiting",
+    ///         "message": "waiting for Secret a-db",
+    ///         "observedGeneration": 2,
+    ///     })
+    /// );
+    /// ```
+    pub fn not_ready(&self, reason: &str, message: &str) -> Value {
+        let mut condition = json!({
+            "type": "Ready",
+            "status": "False",
+            "reason": reason,
+            "message": message,
+        });
+        // There is none at admission.
+        if let Some(generation) = self.metadata.generation {
+            condition["observedGeneration"] = generation.into();
+        }
+        condition
     }
 }
 

@@ -44,14 +44,26 @@ fn in_words(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Value, parse_input};
+    use crate::{Object, parse_input};
 
     #[test]
     fn causes_are_named_in_turn() {
-        let error = parse_input::<Value>(b"{").unwrap_err();
-        assert!(
-            in_words(&error)
-                .starts_with("the input is not what this flight takes: EOF while parsing")
-        );
+        for (input, words) in [
+            ("{", "the input is no JSON: EOF while parsing"),
+            (
+                "kind: App",
+                "the input is no JSON: expected value at line 1",
+            ),
+            (
+                "[]",
+                "the input is not what this flight takes: invalid length 0",
+            ),
+            (" \n", "there was no input on stdin"),
+            ("", "there was no input on stdin"),
+        ] {
+            let error = parse_input::<Object>(input.as_bytes()).unwrap_err();
+            let said = in_words(&error);
+            assert!(said.starts_with(words), "{said}");
+        }
     }
 }

@@ -1,8 +1,11 @@
 //! An operator around a flight: `App` is a kind of its own, the flight of `docs/examples/app` makes its resources, and
 //! `atc_engine::Operator` does the rest. See the README beside this file.
 
+use std::process::ExitCode;
+
 use atc_engine::api::{AirwayMode, ResourceRef};
 use atc_engine::artifact::Location;
+use atc_engine::error::chain;
 use atc_engine::instance::{InstanceReport, InstanceSettings};
 use atc_engine::release::{Release, cluster::Cluster, cluster::ClusterOptions};
 use atc_engine::{Engine, EngineOptions, Operator};
@@ -11,6 +14,7 @@ use kube::{Config, CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::filter::LevelFilter;
 
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "example.dev", version = "v1", kind = "App", namespaced)]
@@ -43,16 +47,33 @@ fn settings() -> InstanceSettings {
     }
 }
 
-/// How a run of an app went.
+/// How a run of an app went: what failed, or what its status says now if that was written.
 fn told(app: &ResourceRef, report: &InstanceReport) {
-    match &report.failure {
-        Some(failure) => eprintln!("{app}: error: {failure}"),
-        None => println!("{app}: {}", report.ready.message),
+    match (&report.failure, &report.stored) {
+        (Some(failure), _) => eprintln!("{app}: error: {failure}"),
+        (None, Some(stored)) => {
+            let says = stored["status"]["msg"].as_str();
+            println!("{app}: {}", says.unwrap_or(&report.ready.message));
+        }
+        (None, None) => {}
+    }
+}
+
+fn main() -> ExitCode {
+    // A watch that the API server refuses is tried again for ever, and told here only.
+    let warnings = tracing_subscriber::fmt().with_max_level(LevelFilter::WARN);
+    warnings.with_writer(std::io::stderr).init();
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", chain(&*error));
+            ExitCode::FAILURE
+        }
     }
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let module = std::env::args()
         .nth(1)
         .ok_or("usage: operator-flight MODULE")?;
@@ -66,8 +87,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let own = Release::new(&engine, "default", "app-operator");
     own.takeoff(&[App::crd()]).await?;
 
-    let mut end = signal(SignalKind::terminate())?;
+    let (mut term, mut int) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
+    let end = async {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
+    };
+    println!("serving Apps; Ctrl-C ends it");
     let operator = Operator::new(&engine, flight, settings());
-    operator.run(async { _ = end.recv().await }, told).await;
+    operator.run(end, told).await;
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! An operator without a flight: `Website` is a kind of its own, its resources are made in Rust, and
 //! `atc_engine::release` does the rest. See the README beside this file.
 
-use std::{sync::Arc, time::Duration};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use atc_engine::release::{Release, cluster::Cluster, cluster::ClusterOptions};
-use atc_engine::{Engine, EngineError, EngineOptions};
+use atc_engine::{Engine, EngineError, EngineOptions, error::chain, status::Ready};
 use futures::StreamExt;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -13,6 +13,7 @@ use kube::{Api, Config, CustomResource, CustomResourceExt, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tracing_subscriber::filter::LevelFilter;
 
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "example.dev", version = "v1", kind = "Website", namespaced)]
@@ -59,6 +60,13 @@ fn resources(site: &Website) -> Vec<Value> {
     page.into_iter().chain([deployment]).collect()
 }
 
+/// Shows what will differ, makes it so, and tells how it stands.
+async fn take_off(release: &Release, site: &Website) -> Result<Ready, EngineError> {
+    let wanted = resources(site);
+    print!("{}", release.diff(&wanted).await?);
+    Ok(release.takeoff(&wanted).await?.ready())
+}
+
 /// Runs whenever a website, or a resource of one, changes.
 async fn reconcile(site: Arc<Website>, engine: Arc<Engine>) -> Result<Action, Failed> {
     let namespace = site.namespace().unwrap_or_default();
@@ -66,10 +74,13 @@ async fn reconcile(site: Arc<Website>, engine: Arc<Engine>) -> Result<Action, Fa
     finalizer(&sites, "example.dev/website", site, |event| async {
         match event {
             finalizer::Event::Apply(site) => {
-                let (release, wanted) = (Release::of(&engine, &*site)?, resources(&site));
-                print!("{}", release.diff(&wanted).await?);
-                let ready = release.takeoff(&wanted).await?.ready();
+                let release = Release::of(&engine, &*site)?;
+                let taken_off = take_off(&release, &site).await;
+                // What failed stands in the status, and is tried again.
+                let failed = |error: &EngineError| Ready::error(error.chain());
+                let ready = taken_off.as_ref().map_or_else(failed, Ready::clone);
                 release.report(&*site, &ready).await?;
+                taken_off?;
             }
             finalizer::Event::Cleanup(site) => drop(Release::of(&engine, &*site)?.mayday().await?),
         }
@@ -79,13 +90,27 @@ async fn reconcile(site: Arc<Website>, engine: Arc<Engine>) -> Result<Action, Fa
     .await
 }
 
+fn main() -> ExitCode {
+    // A watch that the API server refuses is tried again for ever, and told here only.
+    let warnings = tracing_subscriber::fmt().with_max_level(LevelFilter::WARN);
+    warnings.with_writer(std::io::stderr).init();
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", chain(&*error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let cluster = Cluster::connect(Config::infer().await?, ClusterOptions::default())?;
     let engine = Arc::new(Engine::new(cluster, EngineOptions::default())?);
     // The kind itself is a release, too. It is served when this returns.
     let own = Release::new(&engine, "default", "website-operator");
     own.takeoff(&[Website::crd()]).await?;
+    println!("serving Websites; Ctrl-C ends it");
 
     let (client, all) = (engine.cluster().client(), watcher::Config::default);
     Controller::new(Api::<Website>::all(client.clone()), all())
@@ -93,7 +118,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .owns(Api::<ConfigMap>::all(client.clone()), all())
         .shutdown_on_signal()
         .run(reconcile, |_, _, _| Action::requeue(AGAIN), engine.clone())
-        .for_each(|ran| async { _ = ran.inspect_err(|error| eprintln!("error: {error}")) })
+        .for_each(|ran| async { _ = ran.inspect_err(|error| eprintln!("error: {}", chain(error))) })
         .await;
     Ok(())
 }

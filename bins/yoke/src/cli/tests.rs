@@ -28,6 +28,29 @@ fn the_description_is_sound() {
 }
 
 #[test]
+fn what_everybody_tries_is_understood() {
+    for (words, said) in [
+        ("help", "Usage: yoke [OPTIONS] <COMMAND>"),
+        ("help takeoff", "Usage: yoke takeoff"),
+        ("help drift", "Usage: yoke turbulence"),
+    ] {
+        let misuse = typed(words).expect_err("help");
+        assert_eq!(misuse.code, 0, "{words}");
+        assert!(misuse.error.to_string().contains(said), "{}", misuse.error);
+    }
+    for words in ["--version", "-version", "-V", "version"] {
+        let command = typed(words).expect(words).command;
+        assert!(matches!(command, Command::Version(_)), "{words}");
+    }
+    // Elsewhere they are arguments like others.
+    assert_eq!(takeoff("help").release, "help");
+    let misuse = typed("takeoff -dry=maybe r").expect_err("refused");
+    let said = misuse.error.to_string();
+    assert!(said.contains("says =true or =false"), "{said}");
+    assert_eq!(misuse.code, super::EXIT_USAGE);
+}
+
+#[test]
 fn defaults() {
     let t = takeoff("r");
     assert_eq!((t.release.as_str(), t.flight, t.args.len()), ("r", None, 0));

@@ -2,8 +2,9 @@
 
 use anyhow::{Context as _, anyhow};
 use atc_engine::EngineError;
+use atc_engine::api::ResourceRef;
 
-use super::{Hinted, hint, names, printable, words};
+use super::{Hinted, hint, names, printable, resource, words};
 
 #[test]
 fn causes_stand_once() {

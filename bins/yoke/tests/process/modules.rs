@@ -170,7 +170,7 @@ fn keys_that_are_none() {
     check(&["sign", "-key", "gone.pem", "m.wasm"], &["gone.pem"]);
     check(
         &["verify", "-key", "empty", "m.wasm"],
-        &["no key in folder 'empty'"],
+        &["no key in folder \"empty\""],
     );
     check(
         &["verify", "-key", "text.pem", "m.wasm"],

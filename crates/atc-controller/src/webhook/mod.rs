@@ -187,14 +187,20 @@ pub(crate) async fn serve(control: Arc<Control>, port: u16, source: Source) -> s
             config
         }
     };
-    let handle = axum_server::Handle::new();
+    let handle = axum_server::Handle::<SocketAddr>::new();
     let (stop, ending) = (control.stop.clone(), handle.clone());
     tokio::spawn(async move {
         stop.cancelled().await;
         ending.graceful_shutdown(Some(DRAIN));
     });
     let address = SocketAddr::new(everywhere(), port);
-    tracing::info!(%address, "serving HTTPS");
+    let bound = handle.clone();
+    tokio::spawn(async move {
+        // There is none where the port can't be had.
+        if let Some(address) = bound.listening().await {
+            tracing::info!(%address, "serving HTTPS");
+        }
+    });
     let places = Places::default();
     let mut server = axum_server::bind_rustls(address, config)
         .map(|tls| tls.acceptor(places))

@@ -72,13 +72,10 @@ impl Cluster {
             return Vec::new();
         };
         let namespace = metadata["namespace"].as_str().unwrap_or("default");
-        let mut events = match self.events(namespace, uid).await {
-            Ok(events) => events,
-            Err(error) => return unread("Events", &error),
-        };
-        events.sort_by_key(last_seen);
-        let first = events.len().saturating_sub(EVENTS_TOLD);
-        events.iter().skip(first).map(about_event).collect()
+        match self.events(namespace, uid).await {
+            Ok(events) => told(events),
+            Err(error) => unread("Events", &error),
+        }
     }
 
     async fn events(&self, namespace: &str, uid: &str) -> Result<Vec<Value>, ClusterError> {
@@ -140,22 +137,41 @@ fn last_seen(event: &Value) -> String {
     time.unwrap_or_default().trim_end_matches('Z').to_owned()
 }
 
-fn about_event(event: &Value) -> String {
+/// The last of these events, one line each. The same may have been seen in several, each with a count of its own.
+fn told(mut events: Vec<Value>) -> Vec<String> {
+    events.sort_by_key(last_seen);
+    let mut told: Vec<(String, i64)> = Vec::new();
+    for event in &events {
+        let (words, mut times) = about_event(event);
+        if let Some(before) = told.iter().position(|(earlier, _)| *earlier == words) {
+            times = times.saturating_add(told.remove(before).1);
+        }
+        told.push((words, times));
+    }
+    let first = told.len().saturating_sub(EVENTS_TOLD);
+    let line = |(words, times): (String, i64)| match times {
+        ..=1 => words,
+        _ => format!("{words} (seen {times} times)"),
+    };
+    told.into_iter().skip(first).map(line).collect()
+}
+
+/// What an event says, and how often it was seen.
+fn about_event(event: &Value) -> (String, i64) {
     let text = |value: &Value| readiness::one_line(value.as_str().unwrap_or_default());
     let object = &event["involvedObject"];
     let count = event["series"]["count"]
         .as_i64()
         .or(event["count"].as_i64())
-        .filter(|count| *count > 1)
-        .map(|count| format!(" (seen {count} times)"));
-    format!(
-        "event of {} \"{}\": {}: {}{}",
+        .unwrap_or(1);
+    let words = format!(
+        "event of {} \"{}\": {}: {}",
         text(&object["kind"]),
         text(&object["name"]),
         text(&event["reason"]),
         text(&event["message"]).trim_end(),
-        count.unwrap_or_default()
-    )
+    );
+    (words, count)
 }
 
 #[cfg(test)]

@@ -26,7 +26,12 @@ fn check_bytes(output: &[u8], expect: &str) {
     match (parse(output), expect.strip_prefix('!')) {
         (Ok(stages), None) => assert_eq!(names(&stages), expect, "{shown}"),
         (Err(error), Some(words)) => {
-            let message = error.to_string();
+            let mut message = error.to_string();
+            if let Some(source) = std::error::Error::source(&error) {
+                let source = source.to_string();
+                assert!(!message.contains(&source), "{message:?} says {source:?}");
+                message = format!("{message}: {source}");
+            }
             assert!(
                 words.split('&').all(|words| message.contains(words.trim())),
                 "{message:?} for {shown}"

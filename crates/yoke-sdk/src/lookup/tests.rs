@@ -35,7 +35,7 @@ fn states_become_values_and_errors() {
     assert!(matches!(answer(99, "x"), Err(LookupError::Other(_))));
     assert_eq!(
         answer(0, "").unwrap_err().to_string(),
-        "cannot read ConfigMap 'team/a' as wanted"
+        "cannot read ConfigMap \"team/a\" as wanted"
     );
 }
 

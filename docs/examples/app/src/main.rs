@@ -1,7 +1,7 @@
 //! An application with a database that somebody else provides.
 //!
 //! The flight asks for the database with a custom resource. Its provider answers with a Secret; until that is there the
-//! flight says that it waits, and when it is there the application is deployed with the connection in it.
+//! flight says that it waits, and is not ready; when it is there the application is deployed with the connection in it.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -45,20 +45,23 @@ fn flight(app: &Object<App>) -> Result<Output> {
     output.push(database(app))?;
 
     let name = format!("{}-db", app.metadata.name);
-    let msg = match lookup::<Secret>(&app.metadata.namespace, &name)? {
-        None => format!(
+    // All that is printed while it waits is the Database, which may be ready by then. The App is not.
+    let waiting =
+        |msg: String| json!({ "conditions": [app.not_ready("Waiting", &msg)], "msg": msg });
+    let status = match lookup::<Secret>(&app.metadata.namespace, &name)? {
+        None => waiting(format!(
             "waiting for Secret {name} with the connection of Database {}",
             app.metadata.name
-        ),
+        )),
         Some(secret) if !secret.data.contains_key(KEY) => {
-            format!("waiting for key {KEY} in Secret {name}")
+            waiting(format!("waiting for key {KEY} in Secret {name}"))
         }
         Some(secret) => {
             output.push(deployment(app, &secret))?;
-            format!("deployed with the connection in Secret {name}")
+            json!({ "msg": format!("deployed with the connection in Secret {name}") })
         }
     };
-    output.push(app.with_status(json!({ "msg": msg })))?;
+    output.push(app.with_status(status))?;
     Ok(output)
 }
 

@@ -29,7 +29,10 @@ fn events_are_one_bounded_line() {
         "involvedObject": { "kind": "ReplicaSet", "name": "web-1" }, "reason": "FailedCreate", "count": 7,
         "message": format!("quota\nexceeded {}", "x".repeat(5000)),
     });
-    let line = about_event(&event);
+    let lines = told(vec![event]);
+    let [line] = lines.as_slice() else {
+        panic!("{lines:?}");
+    };
     assert!(
         line.starts_with("event of ReplicaSet \"web-1\": FailedCreate: quota exceeded xxx"),
         "{line}"
@@ -37,6 +40,26 @@ fn events_are_one_bounded_line() {
     assert!(
         line.ends_with(" (seen 7 times)") && line.len() < 700,
         "{line}"
+    );
+}
+
+#[test]
+fn the_same_in_several_events_is_told_once() {
+    let event = |name: &str, second: u32, count: Option<u32>| {
+        json!({
+            "involvedObject": { "kind": "Job", "name": name }, "reason": "Failed", "message": "no", "count": count,
+            "lastTimestamp": format!("2026-01-01T00:00:0{second}Z"),
+        })
+    };
+    let events = vec![
+        event("a", 3, Some(2)),
+        event("a", 1, None),
+        event("b", 2, Some(1)),
+    ];
+    let line = |name: &str| format!("event of Job \"{name}\": Failed: no");
+    assert_eq!(
+        told(events),
+        [line("b"), format!("{} (seen 3 times)", line("a"))]
     );
 }
 
