@@ -37,7 +37,8 @@ async fn an_airway_whose_flight_does_not_come_is_denied_in_our_words() {
         }
     });
     let airway = AirwayBuilder::new("Trickled", &url).build();
-    let refused = world.cluster.api.post(AIRWAYS, &airway).await;
+    let api = world.cluster.once().await.unwrap();
+    let refused = api.post(AIRWAYS, &airway).await;
     let said = refused.unwrap_err().to_string();
     assert!(said.starts_with("503 "), "{said}");
     assert!(

@@ -399,9 +399,12 @@ async fn nobody_else_gives_a_child_an_owner_or_seals_it() {
     // With an owner that is not there the garbage collector would delete it.
     let owner = |name: &str, uid: &Value| json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid });
     let none = owner("none", &json!("0b0b0b0b-0000-4000-8000-000000000000"));
-    let owned = |owners: &[&Value]| json!({ "metadata": { "ownerReferences": owners } });
+    let with_owners = |owners: &[&Value]| json!({ "metadata": { "ownerReferences": owners } });
     let ours = world.get(&map).await.unwrap().unwrap()["metadata"]["ownerReferences"][0].clone();
-    for (path, edit) in [(&role, owned(&[&none])), (&map, owned(&[&ours, &none]))] {
+    for (path, edit) in [
+        (&role, with_owners(&[&none])),
+        (&map, with_owners(&[&ours, &none])),
+    ] {
         let said = api.merge(path, &edit).await.unwrap_err().to_string();
         assert!(said.contains("owner references"), "{said}");
         assert!(said.contains("mode static"), "{said}");
@@ -409,9 +412,9 @@ async fn nobody_else_gives_a_child_an_owner_or_seals_it() {
     // The cluster's own controllers may; what they set stays.
     let other = world.configmap("kube-root-ca.crt").await.unwrap();
     let other = owner("kube-root-ca.crt", &other["metadata"]["uid"]);
-    let both = owned(&[&ours, &other]);
+    let both = with_owners(&[&ours, &other]);
     collector.merge(&map, &both).await.unwrap();
-    let said = api.merge(&map, &owned(&[&ours])).await.unwrap_err();
+    let said = api.merge(&map, &with_owners(&[&ours])).await.unwrap_err();
     assert!(said.to_string().contains("owner references"), "{said}");
 
     // What is immutable its own release can't change either.

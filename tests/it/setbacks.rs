@@ -242,13 +242,13 @@ async fn whoever_writes_an_airway_at_the_same_time_is_no_trouble() {
     proxy.fail_times(&format!("PATCH {AIRWAYS}/{name}?"), stale.clone(), 1);
     proxy.fail_times(&format!("PATCH {AIRWAYS}/{name}/status?"), stale, 5);
     let kind = world.kind(airway).await;
-    let tried = proxy.requests();
+    let requests = proxy.requests();
     let tries = |path: &str| {
         let begin = format!("PATCH {AIRWAYS}/{name}{path}?");
-        let tried = tried.iter().filter(|request| request.starts_with(&begin));
+        let tried = requests.iter().filter(|one| one.starts_with(&begin));
         tried.count()
     };
-    assert!(tries("") >= 2 && tries("/status") >= 6, "{tried:?}");
+    assert!(tries("") >= 2 && tries("/status") >= 6, "{requests:?}");
     assert!(!atc.log().iter().any(|line| is_failure(line, &name)));
     kind.finish().await;
 }

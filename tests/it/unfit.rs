@@ -106,8 +106,10 @@ async fn an_airway_that_goes_says_what_it_waits_for() {
     let hold = |finalizers: Value| json!({ "metadata": { "finalizers": finalizers } });
     for name in ["a", "b"] {
         kind.make(name, json!({ "note": name })).await;
-        let held = hold(json!(["tests.atc.dev/held"]));
-        world.merge(&world.core("configmaps", name), &held).await;
+        let finalized = hold(json!(["tests.atc.dev/held"]));
+        world
+            .merge(&world.core("configmaps", name), &finalized)
+            .await;
     }
     world.delete(&kind.airway_path()).await;
     for name in ["a", "b"] {

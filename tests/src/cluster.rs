@@ -93,6 +93,13 @@ impl<P: Borrow<ControlPlane>> Cluster<P> {
         client(&self.plane().atc_kubeconfig(), Some(server)).await
     }
 
+    /// Calls as administrator that are made once: others are made again when the answer is 429, 503 or 504.
+    pub async fn once(&self) -> Result<Api> {
+        let mut config = config(&self.plane().kubeconfig(), None).await?;
+        config.default_retry = false;
+        Ok(Api::new(kube::Client::try_from(config)?))
+    }
+
     /// The calls of the atc's user from now on.
     pub fn audit(&self) -> AuditLog {
         AuditLog::from_now(self.plane().audit_log())
@@ -112,8 +119,12 @@ impl<P: Borrow<ControlPlane>> Cluster<P> {
     }
 }
 
-/// A client of a kubeconfig file and nothing else: the user's own configuration is never read.
 async fn client(kubeconfig: &Path, server: Option<&str>) -> Result<kube::Client> {
+    Ok(kube::Client::try_from(config(kubeconfig, server).await?)?)
+}
+
+/// That of a kubeconfig file and nothing else: the user's own configuration is never read.
+async fn config(kubeconfig: &Path, server: Option<&str>) -> Result<kube::Config> {
     // An error means that it is installed already.
     _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let mut file = Kubeconfig::read_from(kubeconfig).context("read the kubeconfig")?;
@@ -129,7 +140,7 @@ async fn client(kubeconfig: &Path, server: Option<&str>) -> Result<kube::Client>
     let mut config =
         kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
     config.proxy_url = None;
-    Ok(kube::Client::try_from(config)?)
+    Ok(config)
 }
 
 /// A namespace of one test. Its deletion is asked for when it is dropped, and not waited for.

@@ -153,7 +153,7 @@ mod tests {
             assert_eq!(held.note(&a, hold.clone()), news, "{hold:?}");
         }
         held.note(&instance("n", "b"), Some(hold("busy", false)));
-        assert_eq!(held.unfit(), [a.clone()]);
+        assert_eq!(held.unfit(), std::slice::from_ref(&a));
         let words = "1 instance can't be let go: n/a: invalid in two ways";
         assert_eq!(held.complaint().as_deref(), Some(words));
         assert!(held.note(&a, None) && !held.note(&a, None));

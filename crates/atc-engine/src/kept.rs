@@ -263,7 +263,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &same) && edited);
         let (other, is_new) = shown(object("v", 4, 2));
         assert!(!Arc::ptr_eq(&first, &other) && is_new);
-        assert_eq!(instances.references(), [reference.clone()]);
+        assert_eq!(instances.references(), std::slice::from_ref(&reference));
         instances.remove(&reference);
         assert!(instances.get(&reference).is_none());
     }

@@ -44,24 +44,21 @@ pub(super) struct Served {
 impl Served {
     /// What that comes to, for an Airway with these `wasmUrls`.
     pub(super) fn outcome(self, name: &str, urls: &Value) -> Outcome {
-        let (ready, otherwise) = match &self.without {
-            Some(error) => {
-                let why = chain(error);
-                tracing::warn!(
-                    airway = name,
-                    error = why,
-                    "Airway is not served as it says"
-                );
-                (Ready::error(why), error.disposition())
-            }
-            None => {
-                let ready = Ready {
-                    status: true,
-                    reason: "Ready",
-                    message: "instances are served".into(),
-                };
-                (ready, refresh::next(urls))
-            }
+        let (ready, otherwise) = if let Some(error) = &self.without {
+            let why = chain(error);
+            tracing::warn!(
+                airway = name,
+                error = why,
+                "Airway is not served as it says"
+            );
+            (Ready::error(why), error.disposition())
+        } else {
+            let ready = Ready {
+                status: true,
+                reason: "Ready",
+                message: "instances are served".into(),
+            };
+            (ready, refresh::next(urls))
         };
         Outcome {
             ready,

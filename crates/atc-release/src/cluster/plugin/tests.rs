@@ -11,8 +11,8 @@ async fn serve() -> (String, Arc<Mutex<String>>) {
     let wanted = takes.clone();
     let answer = move |head: &str| {
         let line = format!("authorization: bearer {}", wanted.lock().unwrap());
-        let taken = head.lines().any(|one| one == line);
-        (if taken { 200 } else { 401 }, "")
+        let is_right = head.lines().any(|one| one == line);
+        (if is_right { 200 } else { 401 }, "")
     };
     (answering(answer).await, takes)
 }
