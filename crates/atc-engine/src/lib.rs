@@ -4,6 +4,7 @@
 //! [`queue`]'s, and what goes round for ever is the [`Operator`], or the atc.
 
 pub mod children;
+pub mod clock;
 pub mod convert;
 mod descent;
 pub mod disposition;

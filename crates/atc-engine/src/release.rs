@@ -26,6 +26,7 @@ use atc_release::plan::PruneOptions;
 use kube::Resource;
 use serde::Serialize;
 
+use crate::clock;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::instance::{home_of, release_name};
@@ -150,7 +151,7 @@ impl Release {
         let object =
             serde_json::to_value(owner).map_err(|source| EngineError::Resources { source })?;
         let live = LiveMeta::of(&object);
-        let now = status::now();
+        let now = clock::now();
         let generation = live.generation().unwrap_or_default();
         let Some(status) = status::next(&object["status"], None, ready, generation, &now) else {
             return Ok(());

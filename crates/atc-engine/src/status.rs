@@ -87,12 +87,6 @@ impl Ready {
     }
 }
 
-/// Now, as conditions say it: RFC 3339, UTC, whole seconds.
-pub fn now() -> String {
-    let now = jiff::Timestamp::now();
-    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
 /// The status to store, or `None` when what is stored says the same already.
 ///
 /// `current` is the stored status (null when there is none), `printed` what the flight printed for its parent,

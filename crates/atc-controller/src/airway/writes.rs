@@ -1,6 +1,7 @@
 //! Writes onto an Airway itself: its finalizer, its status. Others write it, too; ours go onto its newest state.
 
 use atc_api::names;
+use atc_engine::clock;
 use atc_engine::release::cluster::{ClusterError, ErrorKind, LiveMeta, MetadataEdit};
 use atc_engine::status::{self, Ready};
 use serde_json::Value;
@@ -61,7 +62,7 @@ pub(super) async fn write_status(
     loop {
         let live = LiveMeta::of(&object);
         let stored = object.get("status").cloned().unwrap_or(Value::Null);
-        let now = status::now();
+        let now = clock::now();
         let generation = live.generation().unwrap_or(0);
         let Some(next) = status::next(&stored, None, ready, generation, &now) else {
             return Ok(());

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use super::InstanceSettings;
 use crate::children::few;
+use crate::clock;
 use crate::engine::Engine;
 use crate::error::chain;
 use crate::observer::{Observer, Progress};
@@ -170,7 +171,7 @@ impl Engine {
         let generation = live.generation().unwrap_or(0);
         let status = stored.get("status").cloned().unwrap_or(Value::Null);
         let ready = Ready::in_progress(words);
-        let Some(next) = status::next(&status, printed, &ready, generation, &status::now()) else {
+        let Some(next) = status::next(&status, printed, &ready, generation, &clock::now()) else {
             return Ok(None);
         };
         self.cluster()

@@ -4,6 +4,7 @@ use atc_release::cluster::{ErrorKind, LiveMeta, MetadataEdit};
 use serde_json::Value;
 
 use super::{InstanceMemory, InstanceReport, InstanceSettings};
+use crate::clock;
 use crate::disposition::Disposition;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -69,7 +70,7 @@ impl Engine {
             let live = LiveMeta::of(object);
             let stored = object.get("status").cloned().unwrap_or(Value::Null);
             let generation = live.generation().unwrap_or(0);
-            let now = status::now();
+            let now = clock::now();
             let printed = if live.is_deleting() || refused {
                 None
             } else {
