@@ -96,7 +96,8 @@ pub fn now() -> String {
 /// The status to store, or `None` when what is stored says the same already.
 ///
 /// `current` is the stored status (null when there is none), `printed` what the flight printed for its parent,
-/// `generation` the object's, `now` an RFC 3339 time. One that is a [`misfit`] counts for nothing.
+/// `generation` the object's, `now` an RFC 3339 time. What can be no status counts
+/// for nothing.
 pub fn next(
     current: &Value,
     printed: Option<&Value>,
