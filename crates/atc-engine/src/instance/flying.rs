@@ -21,10 +21,13 @@ use crate::status;
 /// A run that lasts longer is told of in the status: 30 s, three times what a flight may take unless its Airway says otherwise.
 /// Those that are usual cost no write of their own.
 const LONG: Duration = Duration::from_secs(30);
+/// The same of an instance that is ready as it is: 5 min. Whoever waits for it to be ready must not see it come and go with each
+/// run of a slow flight that changes nothing.
+const LONG_OF_SETTLED: Duration = Duration::from_mins(5);
 
 impl Engine {
-    /// Runs the flight on the instance; the status says so, once, if that takes longer than [`LONG`]. `told` is the object as it
-    /// is stored then.
+    /// Runs the flight on the instance; the status says so, once, if that takes [`long`]. `told` is the object as it is stored
+    /// then.
     pub(super) async fn run_telling(
         &self,
         request: &InstanceRequest<'_>,
@@ -42,7 +45,7 @@ impl Engine {
             return run.await;
         }
         let since = status::now();
-        if let Ok(done) = tokio::time::timeout(LONG, &mut run).await {
+        if let Ok(done) = tokio::time::timeout(long(object), &mut run).await {
             return done;
         }
         let words = format!("the flight runs, or waits for its turn, since {since}");
@@ -100,5 +103,38 @@ fn eyes(settings: &InstanceSettings, observer: &dyn InstanceObserver) -> Arc<dyn
     match settings.mode {
         AirwayMode::Dynamic | AirwayMode::Subscription => observer.share(),
         AirwayMode::Standard | AirwayMode::Static => Arc::new(NoObserver),
+    }
+}
+
+/// How long its flight runs before the status says so.
+fn long(object: &Value) -> Duration {
+    let conditions = object["status"]["conditions"].as_array();
+    let is_settled = conditions.into_iter().flatten().any(|condition| {
+        condition["type"] == "Ready"
+            && condition["status"] == "True"
+            && condition["observedGeneration"] == object["metadata"]["generation"]
+    });
+    if is_settled { LONG_OF_SETTLED } else { LONG }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_ready_as_it_is_stays_so_for_longer() {
+        let check = |status: &str, generation: u32, expect: Duration| {
+            let ready =
+                json!({ "type": "Ready", "status": status, "observedGeneration": generation });
+            let object =
+                json!({ "metadata": { "generation": 2 }, "status": { "conditions": [ready] } });
+            assert_eq!(long(&object), expect, "{object}");
+        };
+        assert_eq!(long(&Value::Null), LONG);
+        check("True", 2, LONG_OF_SETTLED);
+        check("True", 1, LONG);
+        check("False", 2, LONG);
     }
 }
