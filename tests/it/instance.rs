@@ -553,6 +553,29 @@ async fn a_status_that_does_not_fit_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_status_that_can_be_none_is_said() {
+    let world = World::new().await;
+    let kind = world.loose().await;
+    let fit = json!({ "status": { "words": "whole" } });
+    kind.make("n", fit.clone()).await;
+    for (status, words) in [
+        (json!("x"), "status is a text, and must be an object"),
+        (
+            json!({ "words": "half", "conditions": "nope" }),
+            "status.conditions is a text, and must be a list",
+        ),
+    ] {
+        kind.edit("n", json!({ "status": status })).await;
+        kind.says("n", "Error", words).await;
+        // What was printed well before stays.
+        assert_eq!(kind.instance("n").await["status"]["words"], "whole");
+    }
+    kind.edit("n", fit).await;
+    kind.ready("n").await;
+    kind.delete("n").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_finalizer_taken_off_by_hand_is_put_back() {
     let world = World::new().await;
     let kind = world.basic().await;

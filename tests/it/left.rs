@@ -208,3 +208,33 @@ async fn a_record_that_was_deleted_is_written_again() {
     assert!(world.revisions().await.is_empty());
     kind.finish().await;
 }
+
+/// Nothing is removed while it is not known what there is; the status says what to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_cannot_be_read_is_named_when_its_instance_is_deleted() {
+    let world = World::new().await;
+    let kind = world.basic().await;
+    let breaks = [
+        // "garbage" in base64.
+        json!({ "data": { "resources": "Z2FyYmFnZQ==" } }),
+        json!({ "data": null }),
+        json!({ "metadata": { "annotations": { "internal.yoke/created-at": "yesterday" } } }),
+    ];
+    for (at, edit) in breaks.iter().enumerate() {
+        let name = format!("r{at}");
+        let objects = json!([configmap(&name, json!({ "k": "v" }))]);
+        kind.make(&name, json!({ "objects": objects })).await;
+        let names = world.revision_names().await;
+        assert_eq!(names.len(), 1, "{names:?}");
+        let secret = world.core("secrets", &names[0]);
+        world.merge(&secret, edit).await;
+        world.delete(&kind.path(&name)).await;
+        let words = format!("mend Secret {}/{}, or delete it", world.ns, names[0]);
+        kind.says(&name, "Terminating", &words).await;
+        world.has(&name, json!({ "k": "v" })).await;
+        world.delete(&secret).await;
+        kind.gone(&name).await;
+        // It has the instance as its owner.
+        world.gone(&world.core("configmaps", &name)).await;
+    }
+}

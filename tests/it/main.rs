@@ -46,6 +46,7 @@ mod printed;
 mod protect;
 mod prune;
 mod readiness;
+mod recalled;
 mod registry;
 mod rights;
 mod rivals;

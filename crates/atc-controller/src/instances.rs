@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use atc_api::{AirwayMode, ResourceRef};
+use atc_engine::Recalled;
 use atc_engine::convert;
 use atc_engine::disposition::Disposition;
 use atc_engine::error::chain;
@@ -56,7 +57,7 @@ pub(crate) fn serve(
     }
 }
 
-/// Has all instances evaluated, since they may come out differently.
+/// Has all instances evaluated, since they may come out differently. Flights that run as before, and for long, are ended.
 pub(crate) fn evaluate_all(control: &Control, kind: &Kind, airway: &Arc<str>) {
     for target in kind.references() {
         control.edited(
@@ -67,6 +68,7 @@ pub(crate) fn evaluate_all(control: &Control, kind: &Kind, airway: &Arc<str>) {
             format!("Airway {airway}"),
         );
     }
+    kind.outdate();
 }
 
 struct InstanceSink {
@@ -156,14 +158,21 @@ pub(crate) async fn run(
     };
     let started = Instant::now();
     let mut memory = instance.memory.lock().await;
-    let object = match convertible(control, &setup.settings.mapping, instance.object()).await {
+    let (object, recalled) = instance.begin();
+    // It may have been set up anew while another run was waited for: that is no reason to end this one.
+    let setup = kind.setup().unwrap_or(setup);
+    let object = match convertible(control, &setup.settings.mapping, object).await {
         Ok(object) => object,
         Err(error) => {
             tracing::warn!(instance = %target, error, "instance can't be converted");
             return Disposition::Retry;
         }
     };
-    let report = evaluate(control, &owner, &setup, &object, &mut memory, work).await;
+    let begun = Begun {
+        object: &object,
+        recalled: &recalled,
+    };
+    let report = evaluate(control, &owner, &setup, begun, &mut memory, work).await;
     log(target, work, &report, started);
     if work.effect == Effect::Evaluate && control.kinds.get(airway).is_some() {
         let failed = report.failure.is_some();
@@ -227,15 +236,24 @@ fn forget(control: &Control, owner: &Owner, airway: &str, target: &ResourceRef) 
     }
 }
 
+/// What a run begins with.
+#[derive(Clone, Copy)]
+struct Begun<'a> {
+    object: &'a Value,
+    /// What ends its flight early.
+    recalled: &'a Recalled,
+}
+
 /// Evaluates an instance, or looks at its status, by what it and its Airway say.
 async fn evaluate(
     control: &Arc<Control>,
     owner: &Owner,
     setup: &Setup,
-    object: &Value,
+    begun: Begun<'_>,
     memory: &mut InstanceMemory,
     work: &Work,
 ) -> InstanceReport {
+    let Begun { object, recalled } = begun;
     let observer = Watched::new(control.hub.clone(), owner.clone());
     let runs = work.effect == Effect::Evaluate && !LiveMeta::of(object).is_deleting();
     let load = if runs { Load::Cached } else { Load::Not };
@@ -253,6 +271,7 @@ async fn evaluate(
             Err(why) => Err(why),
         },
         protection: is_static.then_some(&guard as &dyn Protection),
+        recalled,
     };
     let mut report = match work.effect {
         Effect::Evaluate => control.engine.instance(&request, memory, &observer).await,
@@ -301,6 +320,12 @@ fn log(target: &ResourceRef, work: &Work, report: &InstanceReport, started: Inst
     let takeoff = &report.takeoff;
     match &report.failure {
         Some(error) => tracing::warn!(instance, woken_by, elapsed_ms, error, "instance failed"),
+        None if report.recalled => tracing::info!(
+            instance,
+            woken_by,
+            elapsed_ms,
+            "flight ended, since its instance was changed or deleted meanwhile"
+        ),
         None if takeoff.written.is_empty()
             && takeoff.pruned.is_empty()
             && takeoff.orphaned.is_empty()

@@ -199,6 +199,11 @@ impl Kind {
         self.instances.remove(reference);
     }
 
+    /// Ends flights that run as instances were served before. Whoever says so has all evaluated again.
+    pub(crate) fn outdate(&self) {
+        self.instances.outdate();
+    }
+
     /// An instance.
     pub(crate) fn instance(&self, reference: &ResourceRef) -> Option<Arc<Instance>> {
         self.instances.get(reference)

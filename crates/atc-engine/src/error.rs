@@ -207,6 +207,9 @@ pub enum EngineError {
         /// How long a claim counts.
         lease: Duration,
     },
+    /// The run of a flight was ended, since its instance is another by now, or goes.
+    #[error("the flight was ended: its instance was changed or deleted meanwhile")]
+    Recalled,
     /// It was told to stop.
     #[error("interrupted")]
     Stopped,

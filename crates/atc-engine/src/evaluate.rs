@@ -12,6 +12,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::host;
 use crate::observer::Observer;
+use crate::recall::Recalled;
 
 /// A flight that is fetched, proven and compiled.
 #[derive(Clone, Debug)]
@@ -129,7 +130,19 @@ impl Engine {
         run: Run<'_>,
         observer: Arc<dyn Observer>,
     ) -> Result<Evaluated, EngineError> {
-        let _slot = self.evaluation_slot(run.limited).await;
+        self.evaluate_unless(run, observer, &Recalled::default())
+            .await
+    }
+
+    /// The same, unless it is recalled.
+    pub(crate) async fn evaluate_unless(
+        &self,
+        run: Run<'_>,
+        observer: Arc<dyn Observer>,
+        recalled: &Recalled,
+    ) -> Result<Evaluated, EngineError> {
+        let turn = self.evaluation_slot(run.limited);
+        let _slot = recalled.unless_gone(turn).await?;
         let started = Instant::now();
         let mut args = Vec::with_capacity(run.args.len() + 1);
         args.push(run.release.to_owned());
@@ -151,14 +164,15 @@ impl Engine {
             stderr: run.stderr,
         };
         let (host, ledger) = host::guarded(self.reach().clone(), run.access, observer);
-        let outcome = run.flight.module.run(invocation, host).await;
+        let flight = run.flight.module.run(invocation, host);
+        let outcome = recalled.during(flight).await;
         tracing::debug!(
             release = run.release,
             url = run.flight.url,
             elapsed_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
             "flight ran"
         );
-        let outcome = outcome.map_err(|source| EngineError::Flight {
+        let outcome = outcome?.map_err(|source| EngineError::Flight {
             source: Box::new(source),
             reads: ledger.reads(),
         })?;

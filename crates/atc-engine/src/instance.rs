@@ -5,11 +5,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use atc_access::{AccessPolicy, Owner as AccessOwner, Read};
+use atc_access::Read;
 use atc_api::BoxFuture;
-use atc_api::airway::AirwayMode;
 use atc_api::names;
-use atc_flight::StderrSink;
 use atc_release::cluster::{LiveMeta, MetadataEdit};
 use atc_release::decorate::Decoration;
 use atc_watch::Dependencies;
@@ -20,16 +18,18 @@ use crate::children::{self, Child};
 use crate::disposition::{Disposition, pause};
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::evaluate::{Evaluated, LoadedFlight, Run};
+use crate::evaluate::{Evaluated, LoadedFlight};
 use crate::memory::Memory;
 use crate::observer::{InstanceObserver, NoObserver, Observer};
 use crate::prepare;
+use crate::recall::Recalled;
 use crate::status::{Ours, Ready};
 use crate::takeoff::{DryRun, Report, TakeoffRequest};
 
 mod account;
 mod cycle;
 mod dependencies;
+mod flying;
 mod identity;
 mod memory;
 mod pace;
@@ -40,8 +40,8 @@ mod writes;
 
 use account::confirmed;
 use dependencies::{dependencies, has_newer_input, inputs};
+use identity::Identity;
 pub(crate) use identity::release_of;
-use identity::{Identity, input};
 pub use identity::{home_of, release_name};
 pub use memory::InstanceMemory;
 use pace::Ran;
@@ -58,6 +58,8 @@ pub struct InstanceRequest<'a> {
     pub flight: Result<&'a LoadedFlight, &'a str>,
     /// What keeps others from its children, where the mode wants it.
     pub protection: Option<&'a dyn Protection>,
+    /// What ends its flight early.
+    pub recalled: &'a Recalled,
 }
 
 /// Keeps others from changing the children of an instance in mode `static`.
@@ -84,6 +86,8 @@ pub struct InstanceReport {
     pub gone: bool,
     /// It is being deleted, and the API server does not let it go, since it does not fit the schema of its kind.
     pub unfit: bool,
+    /// Its flight was ended before its time: nothing came of it, nothing was said, and another evaluation follows.
+    pub recalled: bool,
     /// What it said about readiness.
     pub ready: Ready,
     /// The instance as it was last stored by us, if we wrote it.
@@ -154,6 +158,9 @@ impl Engine {
         {
             report.stored = Some(object.clone());
         }
+        if report.recalled {
+            return report;
+        }
         if let Err(error) = self
             .write_status(request.settings, &mut object, memory, &mut report)
             .await
@@ -199,6 +206,13 @@ impl Engine {
         observer.begin();
         match self.fly(request, flight, object, memory, observer).await {
             Ok(report) => Ok(report),
+            Err(Failed {
+                error: EngineError::Recalled,
+                ..
+            }) => {
+                observer.fail(Dependencies::default());
+                Ok(InstanceReport::recalled())
+            }
             Err(failed) => {
                 let mut inputs = inputs(request.settings, &failed.reads, &memory.children);
                 inputs.extend(memory.account.clone());
@@ -247,9 +261,13 @@ impl Engine {
         let identity = Identity::of(object, settings)?;
         memory.account = self.see_account(settings, observer).await?;
         confirmed(settings, memory.account.as_ref())?;
+        let mut told = None;
         let evaluated = self
-            .run_instance(settings, flight, object, eyes(settings, observer))
-            .await?;
+            .run_telling(request, flight, object, memory, &mut told, observer)
+            .await;
+        memory.told.clone_from(&told);
+        let evaluated = evaluated?;
+        let object = told.as_ref().unwrap_or(object);
         if let Some(error) = evaluated.failure() {
             // What it says of its parent counts all the same.
             let printed = if settings.subject.is_flight() {
@@ -291,14 +309,16 @@ impl Engine {
             &onlooker,
             DryRun::First,
         ));
-        let (printed, mut told) = (memory.printed.as_ref(), None);
+        let (printed, mut news) = (memory.printed.as_ref(), None);
         let done = if may_tell(object, memory.failure.is_some(), printed) {
-            self.telling(settings, object, printed, &mut told, stage, work)
+            self.telling(settings, object, printed, &mut news, stage, work)
                 .await
         } else {
             work.await
         };
-        memory.told = told;
+        if news.is_some() {
+            memory.told = news;
+        }
         let (takeoff, printed) = done.map_err(failed)?;
         memory.failure = None;
         memory.left_over = None;
@@ -329,39 +349,6 @@ impl Engine {
             takeoff,
             ..InstanceReport::of(verdict, disposition)
         })
-    }
-
-    /// Runs the flight on the instance.
-    async fn run_instance(
-        &self,
-        settings: &InstanceSettings,
-        flight: &LoadedFlight,
-        object: &Value,
-        observer: Arc<dyn Observer>,
-    ) -> Result<Evaluated, EngineError> {
-        let identity = Identity::of(object, settings)?;
-        let (stdin, args) = match &settings.subject {
-            Subject::Instance { object_path } => (input(object, object_path), &[][..]),
-            Subject::Flight { input, args, .. } => (input.clone(), &args[..]),
-        };
-        let uid = settings.subject.is_flight().then_some(identity.uid);
-        let run = Run {
-            flight,
-            release: &identity.release,
-            namespace: identity.home,
-            stdin,
-            args,
-            access: AccessPolicy {
-                enabled: settings.cluster_access,
-                owner: AccessOwner::new(identity.home, &identity.release).of_flight(uid),
-                matchers: settings.matchers.clone(),
-                confined: settings.subject.is_confined(),
-            },
-            bounds: settings.bounds.clone(),
-            limited: settings.limited,
-            stderr: StderrSink::Tail,
-        };
-        self.evaluate(run, observer).await
     }
 
     /// Makes the release of an instance from what its flight printed.
@@ -440,7 +427,13 @@ impl Engine {
         let account = engine.see_account(settings, observer).await?;
         confirmed(settings, account.as_ref())?;
         let evaluated = engine
-            .run_instance(settings, flight, object, Arc::new(NoObserver))
+            .run_instance(
+                settings,
+                flight,
+                object,
+                Arc::new(NoObserver),
+                &Recalled::default(),
+            )
             .await?;
         if let Some(failure) = evaluated.failure() {
             return Err(failure);
@@ -549,14 +542,6 @@ async fn verdict(
     (ready, Some(pause))
 }
 
-/// Who is told of look-ups before they are made: the watches, where changes of what was looked up count.
-fn eyes(settings: &InstanceSettings, observer: &dyn InstanceObserver) -> Arc<dyn Observer> {
-    match settings.mode {
-        AirwayMode::Dynamic | AirwayMode::Subscription => observer.share(),
-        AirwayMode::Standard | AirwayMode::Static => Arc::new(NoObserver),
-    }
-}
-
 impl InstanceReport {
     fn of(ready: Ready, disposition: Disposition) -> Self {
         Self {
@@ -564,6 +549,7 @@ impl InstanceReport {
             takeoff: Report::default(),
             failure: None,
             gone: false,
+            recalled: false,
             unfit: false,
             ready,
             stored: None,
@@ -575,6 +561,14 @@ impl InstanceReport {
         Self {
             gone: true,
             ..Self::of(Ready::terminating("it is gone"), Disposition::Wait)
+        }
+    }
+
+    fn recalled() -> Self {
+        let ready = Ready::in_progress("its flight was ended, and begins anew");
+        Self {
+            recalled: true,
+            ..Self::of(ready, Disposition::Wait)
         }
     }
 

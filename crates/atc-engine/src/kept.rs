@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::instance::{InstanceMemory, InstanceReport};
 use crate::memory::{AppliedChildren, Memory, Verdicts};
+use crate::recall::{Recall, Recalled};
 use crate::status::Ours;
 
 /// One instance.
@@ -24,6 +25,7 @@ pub struct Kept {
     ours: Mutex<Option<Ours>>,
     applied: AppliedChildren,
     verdicts: Verdicts,
+    recall: Recall,
 }
 
 impl Kept {
@@ -38,6 +40,7 @@ impl Kept {
             verdicts,
             memory: tokio::sync::Mutex::new(memory),
             ours: Mutex::default(),
+            recall: Recall::default(),
         }
     }
 
@@ -47,6 +50,12 @@ impl Kept {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// The same for a run that begins, with what ends its flight early.
+    pub fn begin(&self) -> (Arc<Value>, Recalled) {
+        let object = self.object.read().unwrap_or_else(PoisonError::into_inner);
+        (object.clone(), self.recall.from_now())
     }
 
     /// Whether this is one of its children.
@@ -96,18 +105,25 @@ impl Kept {
             && object["metadata"]["deletionTimestamp"].is_null()
     }
 
-    /// Takes a newer state as the watch shows it; whether it says something else than the one before.
+    /// Takes a newer state as the watch shows it; whether it says something else than the one before. A flight that runs for
+    /// what is no longer asked for is ended.
     pub fn update(&self, object: Value) -> bool {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let now = fingerprint(&object);
+        let changed = std::mem::replace(&mut *said, now) != now;
         let mut place = self.object.write().unwrap_or_else(PoisonError::into_inner);
+        if changed && !object["metadata"]["deletionTimestamp"].is_null() {
+            self.recall.gone();
+        } else if changed && asks(&place) != asks(&object) {
+            self.recall.edited();
+        }
         // The watch may still be on its way to what we stored ourselves.
         let mut let_go = false;
         if version(&object) >= version(&place) {
             let_go = lost(&place, &object, names::FINALIZER_INSTANCE);
             *place = Arc::new(object);
         }
-        std::mem::replace(&mut *said, now) != now || let_go
+        changed || let_go
     }
 }
 
@@ -139,13 +155,26 @@ impl Instances {
             return (known, edited);
         }
         let kept = Arc::new(Kept::new(object, verdicts()));
-        lock(&self.0).insert(reference.clone(), kept.clone());
+        let before = lock(&self.0).insert(reference.clone(), kept.clone());
+        if let Some(before) = before {
+            before.recall.gone();
+        }
         (kept, true)
     }
 
     /// Forgets one.
     pub fn remove(&self, reference: &ResourceRef) {
-        lock(&self.0).remove(reference);
+        let gone = lock(&self.0).remove(reference);
+        if let Some(gone) = gone {
+            gone.recall.gone();
+        }
+    }
+
+    /// How they are evaluated has changed: flights that run as before are ended. Whoever says so has all evaluated again.
+    pub fn outdate(&self) {
+        for kept in lock(&self.0).values() {
+            kept.recall.edited();
+        }
     }
 }
 
@@ -156,6 +185,20 @@ pub fn lost(before: &Value, now: &Value, finalizer: &str) -> bool {
         all.is_some_and(|all| all.iter().any(|one| one == finalizer))
     };
     has(before) && !has(now) && now["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// What an object asks of its flight: all that it says but for its metadata, and its overrides.
+fn asks(object: &Value) -> (u64, [&Value; 2]) {
+    let mut rest = significant(object);
+    if let Value::Object(fields) = &mut rest {
+        fields.shift_remove("metadata");
+    }
+    let annotations = &object["metadata"]["annotations"];
+    let overrides = [
+        names::ANNOTATION_OVERRIDE_FLIGHT,
+        names::ANNOTATION_OVERRIDE_MODE,
+    ];
+    (hash(&rest), overrides.map(|name| &annotations[name]))
 }
 
 /// Hash of what an object says: all but status, owners, finalizers and what only the server writes.
@@ -247,6 +290,28 @@ mod tests {
         // Ours goes last when it is removed.
         assert!(instance.update(object(6, held, json!("t"))));
         assert!(!instance.update(object(7, json!([]), json!("t"))));
+    }
+
+    #[test]
+    fn what_is_asked_for_is_all_but_metadata_and_the_overrides() {
+        let object = json!({ "metadata": { "name": "a", "annotations": { "other": "1" } }, "spec": { "x": 1 } });
+        let check = |pointer: &str, value: Value, expect: bool| {
+            let mut edited = object.clone();
+            edited.pointer_mut(pointer).expect("there")["new"] = value;
+            assert_eq!(asks(&object) != asks(&edited), expect, "{pointer}");
+        };
+        check("", json!(1), true);
+        check("/spec", json!(1), true);
+        check("/metadata", json!(1), false);
+        check("/metadata/annotations", json!("1"), false);
+        for name in [
+            names::ANNOTATION_OVERRIDE_FLIGHT,
+            names::ANNOTATION_OVERRIDE_MODE,
+        ] {
+            let mut edited = object.clone();
+            edited["metadata"]["annotations"][name] = "x".into();
+            assert_ne!(asks(&object), asks(&edited), "{name}");
+        }
     }
 
     #[test]

@@ -130,13 +130,14 @@ impl Serving {
             return Disposition::Wait;
         };
         let mut memory = kept.memory.lock().await;
-        let object = kept.object();
+        let (object, recalled) = kept.begin();
         let observer = Watched::new(self.hub.clone(), instance.clone());
         let request = InstanceRequest {
             object: &object,
             settings: &self.operator.settings,
             flight: Ok(&self.operator.flight),
             protection: None,
+            recalled: &recalled,
         };
         let engine = &self.operator.engine;
         let report = match work.effect {

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::status;
 
 /// Desired resources, ready to be applied.
 #[derive(Clone, Debug)]
@@ -46,19 +47,20 @@ impl Prepared {
 
 /// Takes the parent out of what was printed, and its status out of that.
 ///
-/// A parent may be printed without a status: then it is only kept out of the release.
+/// A parent may be printed without a status: then it is only kept out of the release. Whether what it has there can be a status
+/// is not looked at.
 pub fn take_parent(stages: &mut Stages, parent: &ResourceRef) -> Option<Value> {
     let found = stages.take(parent);
     found
         .into_iter()
         .map(|object| object.status().clone())
-        .find(Value::is_object)
+        .find(|status| !status.is_null())
 }
 
 /// The parent's status in the output of a flight that failed, if it can be read.
 pub fn parent_status_of_failure(output: &[u8], parent: &ResourceRef) -> Option<Value> {
     let mut stages = desired::parse(output).ok()?;
-    take_parent(&mut stages, parent)
+    take_parent(&mut stages, parent).filter(|status| status::misfit(status).is_none())
 }
 
 impl Engine {
@@ -140,6 +142,13 @@ mod tests {
             None,
             1,
         );
+        // What can't be one is for the status to say.
+        check(
+            &format!("[{}]", me(r#"},"status":"m"}"#)),
+            Some(r#""m""#),
+            0,
+        );
+        check(&format!("[{}]", me(r#"},"status":null}"#)), None, 0);
     }
 
     #[test]
@@ -154,5 +163,12 @@ mod tests {
             None
         );
         assert_eq!(parent_status_of_failure(b"", &parent()), None);
+        assert_eq!(
+            parent_status_of_failure(
+                br#"[{"apiVersion":"x.dev/v1","kind":"App","metadata":{"name":"a"},"status":"m"}]"#,
+                &parent(),
+            ),
+            None
+        );
     }
 }

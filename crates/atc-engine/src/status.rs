@@ -90,7 +90,8 @@ impl Ready {
 /// The status to store, or `None` when what is stored says the same already.
 ///
 /// `current` is the stored status (null when there is none), `printed` what the flight printed for its parent,
-/// `generation` the object's, `now` an RFC 3339 time.
+/// `generation` the object's, `now` an RFC 3339 time. What can be no status counts
+/// for nothing.
 pub fn next(
     current: &Value,
     printed: Option<&Value>,
@@ -98,6 +99,7 @@ pub fn next(
     generation: i64,
     now: &str,
 ) -> Option<Value> {
+    let printed = printed.filter(|printed| misfit(printed).is_none());
     let stored = conditions(current);
     let printed_conditions = printed.map(conditions).unwrap_or_default();
     let mut status = match printed.or(Some(current)) {
@@ -115,6 +117,41 @@ pub fn next(
     status.insert("conditions".into(), Value::Array(merged));
     let status = Value::Object(status);
     (!same(current, &status)).then_some(status)
+}
+
+/// Why a status that was printed can't be one, whatever the schema says: a status is an object, and conditions a list of
+/// objects.
+pub(crate) fn misfit(printed: &Value) -> Option<String> {
+    let Value::Object(fields) = printed else {
+        let what = type_of(printed);
+        return Some(format!("status is {what}, and must be an object"));
+    };
+    match fields.get("conditions")? {
+        Value::Null => None,
+        Value::Array(all) => {
+            let mut all = all.iter().enumerate();
+            let (at, odd) = all.find(|(_, condition)| !condition.is_object())?;
+            let what = type_of(odd);
+            Some(format!(
+                "status.conditions[{at}] is {what}, and must be an object"
+            ))
+        }
+        other => {
+            let what = type_of(other);
+            Some(format!("status.conditions is {what}, and must be a list"))
+        }
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
 }
 
 /// Takes the `Ready` condition out of a status that was printed.
@@ -135,6 +172,7 @@ pub struct Ours {
 impl Ours {
     /// That of a status as it is stored, after a flight that printed this (or nothing) for its parent.
     pub fn of(stored: &Value, printed: Option<&Value>) -> Self {
+        let printed = printed.filter(|printed| misfit(printed).is_none());
         let printed_conditions = printed.map(conditions).unwrap_or_default();
         let is_ours = |condition: &Value| {
             let kind = kind_of(condition);
@@ -295,6 +333,37 @@ mod tests {
                 "2028-01-01T00:00:00Z"
             ),
             None
+        );
+    }
+
+    #[test]
+    fn a_status_that_can_be_none_is_told_and_counts_for_nothing() {
+        let check = |printed: Value, expect: Option<&str>| {
+            assert_eq!(misfit(&printed).as_deref(), expect, "{printed}");
+            if expect.is_some() {
+                let current =
+                    json!({ "msg": "hi", "conditions": [cond("Warm", "True", "Yes", OLD)] });
+                let with = next(&current, Some(&printed), &Ready::error("no"), 1, NOW);
+                let without = next(&current, None, &Ready::error("no"), 1, NOW);
+                assert_eq!(with, without, "{printed}");
+            }
+        };
+        check(json!({}), None);
+        check(json!({ "conditions": null }), None);
+        check(json!({ "conditions": [{ "type": "Warm" }] }), None);
+        check(json!("x"), Some("status is a text, and must be an object"));
+        check(json!([]), Some("status is a list, and must be an object"));
+        check(
+            json!({ "msg": "ho", "conditions": "nope" }),
+            Some("status.conditions is a text, and must be a list"),
+        );
+        check(
+            json!({ "conditions": {} }),
+            Some("status.conditions is an object, and must be a list"),
+        );
+        check(
+            json!({ "conditions": [{}, 1] }),
+            Some("status.conditions[1] is a number, and must be an object"),
         );
     }
 

@@ -3,13 +3,17 @@
 //! What holds a child up is waited for: the end of a child that the watches follow is noticed at once, and it is looked again
 //! every so often, since they do not follow those of an instance that was deleted while no process served it.
 //!
+//! Where a record can't be read, nothing is removed: what it names is not known. Only somebody who mends or deletes it helps,
+//! and the status says so.
+//!
 //! It acts as the account that the release acts as; what that may not remove, since it is gone or has lost its rights, is
 //! removed as ourselves, so that no removal waits for an account.
 
 use std::time::{Duration, Instant};
 
 use atc_api::names;
-use atc_release::cluster::{ErrorKind, LiveMeta, MetadataEdit};
+use atc_release::cluster::{ErrorKind, LiveMeta, MetadataEdit, RevisionError};
+use atc_release::history::HistoryError;
 use atc_watch::{Dependencies, Latest};
 use serde_json::Value;
 
@@ -31,10 +35,39 @@ const HELD_UP: Duration = Duration::from_mins(1);
 
 /// When to come back to a removal that came to this. `since` is when it was held up first.
 fn again(error: &EngineError, since: &mut Option<Instant>, now: Instant) -> Disposition {
-    if matches!(error, EngineError::Going(_)) {
+    let waits = matches!(error, EngineError::Going(_)) || unreadable(error).is_some();
+    if waits {
         Disposition::After(pause(since, now, HELD_UP))
     } else {
         Disposition::Retry
+    }
+}
+
+/// The Secret whose content is no revision, if that is what went wrong.
+fn unreadable(error: &EngineError) -> Option<&str> {
+    let EngineError::Record { source, .. } = error else {
+        return None;
+    };
+    match &**source {
+        RevisionError::History(
+            HistoryError::Head { secret, .. }
+            | HistoryError::Unpack { secret, .. }
+            | HistoryError::Content { secret, .. },
+        ) => Some(secret.as_str()),
+        _ => None,
+    }
+}
+
+/// Why the children could not be removed, and what to do where only somebody else can do something. `home` is where the record
+/// lies.
+fn unremoved(error: &EngineError, home: &str) -> String {
+    let words = format!("can't remove its resources: {}", error.chain());
+    match unreadable(error) {
+        None => words,
+        Some(secret) => format!(
+            "{words}; mend Secret {home}/{secret}, or delete it: then the instance goes, with what its other revisions name \
+             and what has it as an owner; what else it made stays, and bears its marks"
+        ),
     }
 }
 
@@ -102,7 +135,7 @@ impl Engine {
             Ok(removed) => removed,
             Err(error) => {
                 observer.fail(Dependencies::default());
-                let words = format!("can't remove its resources: {}", error.chain());
+                let words = unremoved(&error, identity.home);
                 let waits = matches!(error, EngineError::Going(_));
                 let disposition = again(&error, &mut memory.held_up, Instant::now());
                 return Ok(InstanceReport {
@@ -202,6 +235,44 @@ mod tests {
             now += pause;
         }
         assert_eq!(again(&refused, &mut since, now), Disposition::Retry);
+    }
+
+    #[test]
+    fn whoever_may_mend_a_record_is_told_which() {
+        let of = |source| EngineError::record("r", source);
+        let secret = || "yoke.1".to_owned();
+        let content = HistoryError::Content {
+            secret: secret(),
+            why: "line 1".into(),
+        };
+        let head = HistoryError::Head {
+            secret: secret(),
+            field: "internal.yoke/created-at",
+            why: "is no time".into(),
+        };
+        let unpack = HistoryError::Unpack {
+            secret: secret(),
+            source: std::io::Error::other("no gzip"),
+        };
+        for source in [content, head, unpack] {
+            let error = of(source.into());
+            let words = unremoved(&error, "n");
+            assert!(
+                words.contains("mend Secret n/yoke.1, or delete it"),
+                "{words}"
+            );
+            let (mut since, now) = (None, Instant::now());
+            // Nothing tells that it was mended.
+            let soon = Disposition::After(Duration::from_secs(1));
+            assert_eq!(again(&error, &mut since, now), soon);
+        }
+        let unserved = ClusterError::NoSuchKind {
+            api_version: "x.dev/v1".into(),
+            kind: "App".into(),
+        };
+        let other = of(unserved.into());
+        assert!(!unremoved(&other, "n").contains("mend"));
+        assert_eq!(again(&other, &mut None, Instant::now()), Disposition::Retry);
     }
 
     #[test]

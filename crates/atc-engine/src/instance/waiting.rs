@@ -160,7 +160,7 @@ impl Engine {
     }
 
     /// Writes a status that says this, onto the state that is known. Gives what is stored then, if it was to be written.
-    async fn tell(
+    pub(super) async fn tell(
         &self,
         settings: &InstanceSettings,
         stored: &Value,

@@ -60,11 +60,17 @@ impl Engine {
         report: &mut InstanceReport,
     ) -> Result<(), EngineError> {
         let mut refused = false;
-        if let Some(words) = memory.printed.as_ref().and_then(too_large)
+        let printed = memory.printed.as_ref();
+        let unfit =
+            printed.and_then(|printed| status::misfit(printed).or_else(|| too_large(printed)));
+        if let Some(words) = unfit
             && !LiveMeta::of(object).is_deleting()
         {
             refused = true;
-            refuse(report, &words);
+            // What has failed since is said instead.
+            if memory.failure.is_none() {
+                refuse(report, &words);
+            }
         }
         for _ in 0..STALE_TRIES {
             let live = LiveMeta::of(object);
