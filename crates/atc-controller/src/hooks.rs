@@ -243,7 +243,7 @@ pub(crate) struct Brought {
 /// Where webhook configurations live in the API.
 pub(crate) fn mapping() -> Mapping {
     Mapping {
-        group: "admissionregistration.k8s.io".into(),
+        group: bootstrap::REGISTRATION.into(),
         version: "v1".into(),
         kind: "ValidatingWebhookConfiguration".into(),
         plural: "validatingwebhookconfigurations".into(),
