@@ -368,11 +368,12 @@ async fn a_crd_of_ours_that_lost_its_status_is_put_back_and_a_complete_one_stays
     // It is left: by the time that the one after it is put back, the atc has looked at it.
     world.merge(&path, &described).await;
     let other = format!("{CRDS}/clusterflights.yoke.cd");
+    let uid = world.get(&other).await.unwrap().unwrap()["metadata"]["uid"].clone();
     world.delete(&other).await;
     eventually(LIMIT, "the other CRD is back", || async {
         let crd = world.get(&other).await?.unwrap_or_default();
-        let deleted = &crd["metadata"]["deletionTimestamp"];
-        Ok((crd["metadata"]["uid"].is_string() && deleted.is_null()).then_some(()))
+        let uid_now = &crd["metadata"]["uid"];
+        Ok((uid_now.is_string() && *uid_now != uid).then_some(()))
     })
     .await;
     let now = world.get(&path).await.unwrap().unwrap();

@@ -237,9 +237,7 @@ async fn an_atc_that_hangs_holds_up_no_writer_of_what_other_kinds_have_made_w11(
     let begin = Instant::now();
     let written = [
         api.merge(&loose, &edit).await.map(drop),
-        api.delete(&world.core("configmaps", "dropped"))
-            .await
-            .map(drop),
+        api.delete(&world.core("configmaps", "dropped")).await,
     ];
     let took = begin.elapsed();
     // What is protected is asked about, and passes in the end: without that, nothing would have been waited for.

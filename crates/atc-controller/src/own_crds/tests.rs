@@ -26,6 +26,7 @@ fn ours_lack_nothing() {
 fn what_no_version_of_us_can_work_without() {
     let schema = "/spec/versions/1/schema/openAPIV3Schema";
     let spec = format!("{schema}/properties/spec");
+    let spec = spec.as_str();
     for (path, value, expect) in [
         (
             "/spec/versions/1/name",
@@ -50,21 +51,21 @@ fn what_no_version_of_us_can_work_without() {
             Some("subresource"),
         ),
         ("/spec/versions/1/schema", Value::Null, Some("spec")),
-        (&spec, Value::Null, Some("spec")),
-        (&spec, json!({ "type": "object" }), Some("spec")),
+        (spec, Value::Null, Some("spec")),
+        (spec, json!({ "type": "object" }), Some("spec")),
         (
-            &spec,
+            spec,
             json!({ "type": "object", "properties": {} }),
             Some("spec"),
         ),
         // Other versions of us: no reason to fight.
         ("/spec/versions/0", json!({ "name": "v3" }), None),
         (
-            &spec,
+            spec,
             json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }),
             None,
         ),
-        (&spec, json!({ "properties": { "a": {} } }), None),
+        (spec, json!({ "properties": { "a": {} } }), None),
     ] {
         let mut crd = other();
         assert_eq!(lacks(&crd), None);
@@ -132,6 +133,5 @@ fn whoever_goes_on_overwriting_is_answered_ever_more_seldom() {
             now += pause;
         }
     }
-    assert_eq!(crds.turn("a", now), Ok(()));
     assert_eq!(crds.turn("a", now), Err(PAUSE_MAX));
 }
