@@ -331,6 +331,85 @@ async fn a_crd_of_ours_that_is_deleted_comes_back_and_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_crd_of_ours_that_lost_its_status_is_put_back_and_a_complete_one_stays() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let _atc = solo.atc(&[]).await;
+    let path = format!("{CRDS}/flights.yoke.cd");
+    let crd = world.get(&path).await.unwrap().unwrap();
+    let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+    let overwrite = |edit: fn(&mut Value)| {
+        let mut version = crd["spec"]["versions"][0].clone();
+        edit(&mut version);
+        json!({ "spec": { "versions": [version] } })
+    };
+    // Of another version, and of use: nobody fights over it.
+    let described = overwrite(|version| {
+        version["schema"]["openAPIV3Schema"]["description"] = "of another version".into();
+    });
+    world.merge(&path, &described).await;
+
+    let edits: [fn(&mut Value); 2] = [
+        |version| version["subresources"] = json!({}),
+        |version| {
+            version["schema"] = json!({ "openAPIV3Schema": { "type": "object" } });
+        },
+    ];
+    for edit in edits {
+        world.merge(&path, &overwrite(edit)).await;
+        eventually(LIMIT, "the CRD is put back", || async {
+            let crd = world.get(&path).await?.unwrap_or_default();
+            let status = crd.pointer("/spec/versions/0/subresources/status");
+            let fields = crd.pointer(&format!("{schema}/properties/wasmUrl"));
+            Ok((status.is_some() && fields.is_some()).then_some(()))
+        })
+        .await;
+    }
+    // It is left: by the time that the one after it is put back, the atc has looked at it.
+    world.merge(&path, &described).await;
+    let other = format!("{CRDS}/clusterflights.yoke.cd");
+    let uid = world.get(&other).await.unwrap().unwrap()["metadata"]["uid"].clone();
+    world.delete(&other).await;
+    eventually(LIMIT, "the other CRD is back", || async {
+        let crd = world.get(&other).await?.unwrap_or_default();
+        let uid_now = &crd["metadata"]["uid"];
+        Ok((uid_now.is_string() && *uid_now != uid).then_some(()))
+    })
+    .await;
+    let now = world.get(&path).await.unwrap().unwrap();
+    let root = &now["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    assert_eq!(root["description"], "of another version");
+    world.merge(&path, &json!({ "spec": crd["spec"] })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_flight_prints_what_is_the_atcs_own() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let _atc = solo.atc(&[]).await;
+    let flights = "/apis/yoke.cd/v1alpha1/clusterflights";
+    let crd = world.get(&format!("{CRDS}/flights.yoke.cd")).await;
+    let crd = crd.unwrap().unwrap();
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "flights.yoke.cd" }, "spec": crd["spec"],
+    });
+    let hook = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": { "name": "atc-flight" }, "webhooks": [],
+    });
+    for object in [crd, hook] {
+        let flight = json!({
+            "apiVersion": "yoke.cd/v1alpha1", "kind": "ClusterFlight", "metadata": { "name": "greedy" },
+            "spec": { "wasmUrl": puppet(), "inputObject": { "objects": [object] } },
+        });
+        let said = world.cluster.api.post(flights, &flight).await;
+        let said = said.unwrap_err().to_string();
+        assert!(said.contains("for the atc itself"), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_the_existing_tool_has_left_for_all_kinds_is_taken_away() {
     let solo = Solo::begin().await;
     let world = &solo.world;

@@ -28,7 +28,7 @@ async fn make_static(kind: &Kind<'_>, name: &str, spec: &Value) {
 
 /// Waits until a change of an object is refused. It is asked for as a dry run: one that was stored is no change the next
 /// time.
-async fn is_refused(world: &World, path: &str) {
+pub(crate) async fn is_refused(world: &World, path: &str) {
     let (path, edit) = (
         format!("{path}?dryRun=All"),
         json!({ "data": { "k": "w" } }),

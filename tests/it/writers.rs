@@ -9,6 +9,7 @@ use atc_tests::{AirwayBuilder, eventually};
 use serde_json::{Value, json};
 
 use crate::{
+    protect::is_refused,
     solo::Solo,
     world::{AIRWAYS, CRDS, Kind, LIMIT, World, configmap, deployment, free_crd, job, puppet},
 };
@@ -208,6 +209,59 @@ async fn only_writers_of_our_kinds_wait_for_an_atc_that_is_down_r105_w12() {
     world.has("a", json!({ "note": "2" })).await;
     kind.finish().await;
     world.delete(&format!("{CRDS}/bystanders.made.dev")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_atc_that_hangs_holds_up_no_writer_of_what_other_kinds_have_made_w11() {
+    let solo = Solo::begin().await;
+    let world = &solo.world;
+    let atc = solo.atc(&[]).await;
+    let fixed = reviewed(world, "Still").await;
+    let free = world
+        .kind(AirwayBuilder::new("Unbound", &puppet()).set("skipAdmissionWebhook", true))
+        .await;
+    let made = json!([
+        configmap("loose", json!({ "k": "v" })),
+        configmap("dropped", json!({}))
+    ]);
+    free.make("a", json!({ "objects": made })).await;
+    let api = &world.cluster.api;
+    let (loose, kept) = (
+        world.core("configmaps", "loose"),
+        world.core("configmaps", "kept"),
+    );
+    let edit = json!({ "data": { "k": "w" } });
+    is_refused(world, &kept).await;
+
+    atc.process().signal("STOP").unwrap();
+    let begin = Instant::now();
+    let written = [
+        api.merge(&loose, &edit).await.map(drop),
+        api.delete(&world.core("configmaps", "dropped")).await,
+    ];
+    let took = begin.elapsed();
+    // What is protected is asked about, and passes in the end: without that, nothing would have been waited for.
+    let begin = Instant::now();
+    let passed = api.merge(&format!("{kept}?dryRun=All"), &edit).await;
+    let waited = begin.elapsed();
+    atc.process().signal("CONT").unwrap();
+    assert!(written.iter().all(Result::is_ok), "{written:?}");
+    assert!(took < AT_ONCE, "{took:?}");
+    passed.unwrap();
+    assert!(waited >= AT_ONCE, "{waited:?}");
+
+    // What an instance of the other kind makes in mode static is protected as soon as that is ready.
+    is_refused(world, &kept).await;
+    let spec = json!({ "objects": [configmap("tight", json!({ "k": "v" }))] });
+    let mut tight = free.airway.instance("tight", &spec);
+    tight["metadata"]["annotations"] = json!({ MODE: "static" });
+    world.post(&free.airway.path(&world.ns), &tight).await;
+    free.ready("tight").await;
+    let tight = world.core("configmaps", "tight");
+    let said = api.delete(&tight).await.unwrap_err().to_string();
+    assert!(said.contains("may not be deleted"), "{said}");
+    fixed.finish().await;
+    free.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

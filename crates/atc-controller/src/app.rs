@@ -30,6 +30,7 @@ use crate::kinds::Kinds;
 use crate::leftovers;
 use crate::metrics::Metrics;
 use crate::objects::{self, Only, Sink};
+use crate::own_crds::OwnCrds;
 use crate::owner::Owner;
 use crate::protect::{self, Protected};
 use crate::pull_secret::{self, Followed};
@@ -163,6 +164,7 @@ pub async fn run(
             .made()
             .map(|made| made.reference())
             .into_iter()
+            .chain(bootstrap::own_objects())
             .collect(),
         ..EngineOptions::default()
     };
@@ -189,6 +191,7 @@ pub async fn run(
         service,
         certificates: source.made(),
         hooks: Hooks::default(),
+        own_crds: OwnCrds::default(),
         health: Health::default(),
         listed: Notify::new(),
         protected: Protected::default(),

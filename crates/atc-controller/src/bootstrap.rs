@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
+use atc_api::ResourceRef;
 use atc_api::names::{self, GROUP, VERSION};
 use base64::Engine as _;
 use serde_json::{Value, json};
@@ -32,6 +33,10 @@ pub const AIRWAY_WEBHOOK: &str = names::WEBHOOK_AIRWAYS;
 /// Name of the configuration that reviews Flights and ClusterFlights.
 pub const FLIGHT_WEBHOOK: &str = "atc-flight";
 
+/// The group of webhook configurations. The API server asks no webhook about its kinds, or nobody could repair one that
+/// refuses everything.
+pub(crate) const REGISTRATION: &str = "admissionregistration.k8s.io";
+
 /// The three CRDs, in the order of their installation.
 pub fn crds() -> Result<Vec<Value>, serde_json::Error> {
     atc_api::airway::crds()
@@ -42,6 +47,24 @@ pub fn crds() -> Result<Vec<Value>, serde_json::Error> {
             value["kind"] = "CustomResourceDefinition".into();
             Ok(value)
         })
+        .collect()
+}
+
+/// The cluster-scoped objects that we write for ourselves, and that no flight may print: whoever applies one of them with
+/// less in it takes from us what we work with.
+pub(crate) fn own_objects() -> Vec<ResourceRef> {
+    let ours = atc_api::airway::crds().into_iter();
+    let crds = ours
+        .filter_map(|crd| crd.metadata.name)
+        .map(|name| ResourceRef::new("", "apiextensions.k8s.io", "CustomResourceDefinition", name));
+    let webhooks = [
+        AIRWAY_WEBHOOK,
+        FLIGHT_WEBHOOK,
+        names::WEBHOOK_RESOURCES,
+        names::WEBHOOK_ACCOUNTS,
+    ];
+    let (group, kind) = (REGISTRATION, "ValidatingWebhookConfiguration");
+    crds.chain(webhooks.map(|name| ResourceRef::new("", group, kind, name)))
         .collect()
 }
 
@@ -102,13 +125,7 @@ impl WebhookService {
     /// name is no trouble. Whoever shares it with us, as somebody who runs an atc by hand does, is told from us by the field
     /// manager, which all that we write names; a deletion names none.
     fn not_ourselves(&self) -> Value {
-        let name = self
-            .username
-            .get()
-            .map(String::as_str)
-            .unwrap_or_default()
-            .replace('\\', "\\\\")
-            .replace('\'', "\\'");
+        let name = escaped(self.username.get().map(String::as_str).unwrap_or_default());
         let (children, status) = (names::MANAGER_YOKE, names::MANAGER_ATC);
         json!([{
             "name": "not-the-atc",
@@ -275,12 +292,85 @@ pub struct ProtectedKind {
     pub namespaced: bool,
 }
 
+/// What mode `static` protects: objects of some kinds, made by instances of some kinds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Protection {
+    /// The kinds of the objects.
+    pub kinds: BTreeSet<ProtectedKind>,
+    /// The kinds of the instances, each `Kind.group`.
+    pub makers: BTreeSet<String>,
+    /// Whether instances of further kinds may have made them: which is not known.
+    pub any_maker: bool,
+}
+
+/// Kinds of instances that the API server is to tell apart, before it is asked about all that we made. 100: the longest
+/// possible names give 32 kB of CEL, of which the API server takes 100 kB, and hardly anybody has as many in mode `static`.
+const MAKERS_MAX: usize = 100;
+
+/// The condition by which the API server tells them apart.
+const MADE_IN_STATIC: &str = "made-in-mode-static";
+
+impl Protection {
+    /// CEL that is true for what instances of these kinds have made, by the mark on the object as it is stored:
+    /// `[namespace]/Kind.group:name`. `None`: all that we made is asked about.
+    fn of_makers(&self) -> Option<String> {
+        if self.any_maker || self.makers.len() > MAKERS_MAX {
+            return None;
+        }
+        let quoted: Vec<String> = self
+            .makers
+            .iter()
+            .map(|maker| format!("'{}'", escaped(maker)))
+            .collect();
+        let mark = names::ANNOTATION_INSTANCE_REF;
+        let place = "oldObject.metadata.annotations";
+        Some(format!(
+            "oldObject != null && has({place}) && '{mark}' in {place} && \
+             {place}['{mark}'].substring({place}['{mark}'].indexOf('/') + 1).split(':')[0] in [{}]",
+            quoted.join(", ")
+        ))
+    }
+
+    /// The kinds of instances that a configuration of ours tells apart, into one of these kinds of objects. What is not as
+    /// we write it tells nothing.
+    pub(crate) fn read(configuration: &Value, kinds: BTreeSet<ProtectedKind>) -> Self {
+        let all = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let named =
+            |name: &str, among: Vec<Value>| among.into_iter().find(|one| one["name"] == name);
+        let condition = named(RESOURCES, all(&configuration["webhooks"]))
+            .and_then(|webhook| named(MADE_IN_STATIC, all(&webhook["matchConditions"])));
+        let condition = condition.unwrap_or_default();
+        let expression = condition["expression"].as_str().unwrap_or_default();
+        let list = expression.rsplit_once(" in [").map(|(_, list)| list);
+        let list = list.unwrap_or_default().trim_end_matches(']').split(", ");
+        let makers = list.map(|maker| maker.trim_matches('\'').to_owned());
+        let read = Self {
+            kinds: kinds.clone(),
+            makers: makers.collect(),
+            any_maker: false,
+        };
+        if read.of_makers().is_some_and(|ours| ours == expression) {
+            return read;
+        }
+        Self {
+            kinds,
+            makers: BTreeSet::new(),
+            any_maker: true,
+        }
+    }
+}
+
+/// A text within single quotes in CEL.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\'', "\\'")
+}
+
 impl WebhookService {
-    /// The configuration that keeps others from changing objects of these kinds which instances in mode `static` made: by
-    /// our label, and for `scale`, whose objects have no labels, for all objects of the kind.
+    /// The configuration that keeps others from changing objects which instances in mode `static` made: by our label and the
+    /// mark that names the instance, and for `scale`, whose objects have neither, for all objects of the kinds.
     ///
-    /// An atc that is away keeps nobody from his work.
-    pub fn of_protected(&self, kinds: &BTreeSet<ProtectedKind>) -> Value {
+    /// An atc that is away keeps nobody from his work, and one that does not answer holds up nobody but who writes these.
+    pub fn of_protected(&self, protection: &Protection) -> Value {
         let rules = |operations: &[&str], below: &str| -> Vec<Value> {
             let rule = |kind: &ProtectedKind| {
                 json!({
@@ -291,7 +381,7 @@ impl WebhookService {
                     "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
                 })
             };
-            kinds.iter().map(rule).collect()
+            protection.kinds.iter().map(rule).collect()
         };
         let mut own = rules(&["UPDATE", "DELETE"], "");
         own.extend(rules(&["UPDATE"], "/status"));
@@ -318,6 +408,9 @@ impl WebhookService {
         }
         if let Some(conditions) = resources["matchConditions"].as_array_mut() {
             conditions.push(json!({ "name": "not-a-mere-status", "expression": no_mere_status() }));
+            if let Some(made) = protection.of_makers() {
+                conditions.push(json!({ "name": MADE_IN_STATIC, "expression": made }));
+            }
         }
         let mut value = configuration(names::WEBHOOK_RESOURCES, &resources);
         value["webhooks"] = json!([resources, scales]);
@@ -382,7 +475,7 @@ fn own_kinds(plurals: &[&str], scope: &str) -> Value {
 
 fn configuration(name: &str, webhook: &Value) -> Value {
     json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
+        "apiVersion": format!("{REGISTRATION}/v1"),
         "kind": "ValidatingWebhookConfiguration",
         "metadata": {
             "name": name,

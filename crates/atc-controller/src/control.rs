@@ -14,6 +14,7 @@ use crate::health::Health;
 use crate::hooks::Hooks;
 use crate::kinds::Kinds;
 use crate::metrics::Metrics;
+use crate::own_crds::OwnCrds;
 use crate::owner::Owner;
 use crate::protect::Protected;
 use crate::queue::{Cause, SharedQueue};
@@ -28,6 +29,8 @@ pub(crate) struct Control {
     /// The certificate of our own making, where none is given.
     pub(crate) certificates: Option<Arc<SelfMade>>,
     pub(crate) hooks: Hooks,
+    /// How often our own CRDs had to be put back.
+    pub(crate) own_crds: OwnCrds,
     pub(crate) health: Health,
     pub(crate) metrics: Metrics,
     /// The instances of a kind have been told for the first time.

@@ -243,7 +243,7 @@ pub(crate) struct Brought {
 /// Where webhook configurations live in the API.
 pub(crate) fn mapping() -> Mapping {
     Mapping {
-        group: "admissionregistration.k8s.io".into(),
+        group: bootstrap::REGISTRATION.into(),
         version: "v1".into(),
         kind: "ValidatingWebhookConfiguration".into(),
         plural: "validatingwebhookconfigurations".into(),
@@ -362,7 +362,7 @@ pub(crate) async fn stand(control: &Control) -> Result<Option<Duration>, HookErr
     control.hub.begin(&owner);
     match bring_all(control).await {
         Ok(all) => {
-            let again = all.iter().find_map(|brought| brought.again);
+            let again = all.iter().filter_map(|brought| brought.again).min();
             let seen: Vec<_> = all.into_iter().map(|brought| brought.seen).collect();
             control.hub.commit(&owner, seen);
             Ok(again)

@@ -1,7 +1,8 @@
 //! Mode `static`: which kinds are protected, and whether the API server enforces it yet.
 //!
-//! The webhook for that covers only kinds that instances in mode `static` really have made. An instance is ready when a dry
-//! run, made in the name of a field manager that is used for nothing else, was refused by that very webhook.
+//! The webhook for that covers only kinds that instances in mode `static` really have made, and of those only objects whose
+//! mark names an instance of a kind that has some in that mode. An instance is ready when a dry run, made in the name of a
+//! field manager that is used for nothing else, was refused by that very webhook.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,11 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use atc_api::{AirwayMode, BoxFuture, names};
 use atc_engine::children::Child;
 use atc_engine::error::chain;
-use atc_engine::instance::Protection;
+use atc_engine::instance::Protection as Protecting;
 use atc_engine::release::cluster::{ClusterError, ErrorKind, LiveMeta, Mapping};
 use serde_json::Value;
 
-use crate::bootstrap::{ProtectedKind, RESOURCES};
+use crate::bootstrap::{ProtectedKind, Protection, REGISTRATION, RESOURCES};
 use crate::control::Control;
 use crate::hooks::{self, Brought, HookError};
 use crate::kinds::Setup;
@@ -27,9 +28,6 @@ pub(crate) use earlier::settle;
 /// What a probe is answered with.
 pub(crate) const PROBED: &str = "this dry run only shows that the protection is in force";
 
-/// The API server asks no webhook about kinds of this group, or nobody could repair one that refuses everything.
-const UNREVIEWED_GROUP: &str = "admissionregistration.k8s.io";
-
 /// The kinds that are protected, and for whom.
 #[derive(Debug, Default)]
 pub(crate) struct Protected {
@@ -42,26 +40,54 @@ pub(crate) struct Protected {
 struct Table {
     by_owner: HashMap<Owner, BTreeSet<ProtectedKind>>,
     /// What the configuration covered that was there when the process began, until all instances have said what they need.
-    inherited: Option<BTreeSet<ProtectedKind>>,
+    inherited: Option<Protection>,
     /// What the configuration covers.
-    written: BTreeSet<ProtectedKind>,
+    written: Protection,
     /// What a probe has shown to be enforced.
-    in_force: BTreeSet<ProtectedKind>,
+    in_force: BTreeSet<Covered>,
     /// How often the configuration was found gone or edited: a probe from before proves nothing.
     losses: u64,
 }
 
+/// What one probe shows: objects of a kind that instances of another have made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Covered {
+    kind: ProtectedKind,
+    maker: String,
+}
+
+impl Covered {
+    fn by(&self, protection: &Protection) -> bool {
+        let makers = &protection.makers;
+        protection.kinds.contains(&self.kind)
+            && (protection.any_maker || makers.contains(&self.maker))
+    }
+}
+
+/// The kind of an owner as its objects' marks name it; empty for what is no instance, which marks nothing.
+fn maker(owner: &Owner) -> String {
+    match owner {
+        Owner::Instance { target, .. } => target.group_kind.to_string(),
+        Owner::Process | Owner::Airway(_) => String::new(),
+    }
+}
+
 impl Table {
-    fn wanted(&self) -> BTreeSet<ProtectedKind> {
-        let inherited = self.inherited.iter().flatten();
-        let said = self.by_owner.values().flatten();
-        inherited.chain(said).cloned().collect()
+    fn wanted(&self) -> Protection {
+        let mut wanted = self.inherited.clone().unwrap_or_default();
+        for (owner, kinds) in &self.by_owner {
+            if !kinds.is_empty() {
+                wanted.kinds.extend(kinds.iter().cloned());
+                wanted.makers.insert(maker(owner));
+            }
+        }
+        wanted
     }
 
     /// Takes a probe's word, unless the configuration was lost since.
-    fn proven(&mut self, kind: ProtectedKind, losses: u64) {
-        if self.losses == losses && self.written.contains(&kind) {
-            self.in_force.insert(kind);
+    fn proven(&mut self, covered: Covered, losses: u64) {
+        if self.losses == losses && covered.by(&self.written) {
+            self.in_force.insert(covered);
         }
     }
 
@@ -107,7 +133,7 @@ pub(crate) fn protects(setup: &Setup, instance: &Value) -> bool {
 
 /// How a kind is protected; `None` where that can't be.
 fn kind_of(mapping: Mapping) -> Option<ProtectedKind> {
-    (mapping.group != UNREVIEWED_GROUP).then_some(ProtectedKind {
+    (mapping.group != REGISTRATION).then_some(ProtectedKind {
         group: mapping.group,
         version: mapping.version,
         plural: mapping.plural,
@@ -121,7 +147,7 @@ pub(crate) struct Guard<'a> {
     pub(crate) owner: &'a Owner,
 }
 
-impl Protection for Guard<'_> {
+impl Protecting for Guard<'_> {
     fn protect<'a>(&'a self, children: &'a [Child]) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let kinds: BTreeSet<ProtectedKind> = children
@@ -135,13 +161,15 @@ impl Protection for Guard<'_> {
                 let Some(kind) = kind_of(child.mapping()) else {
                     continue;
                 };
+                let maker = maker(self.owner);
+                let covered = Covered { kind, maker };
                 let (known, losses) =
-                    protected.table(|table| (table.in_force.contains(&kind), table.losses));
+                    protected.table(|table| (table.in_force.contains(&covered), table.losses));
                 if known {
                     continue;
                 }
                 probe(self.control, child).await?;
-                protected.table(|table| table.proven(kind, losses));
+                protected.table(|table| table.proven(covered, losses));
             }
             Ok(())
         })
@@ -183,7 +211,7 @@ async fn write(control: &Control) -> Result<(), String> {
 async fn put(control: &Control) -> Result<(), String> {
     let protected = &control.protected;
     let wanted = protected.table(|table| table.wanted());
-    let done = if wanted.is_empty() {
+    let done = if wanted.kinds.is_empty() {
         hooks::clear(control, names::WEBHOOK_RESOURCES).await
     } else {
         let configuration = control.service.of_protected(&wanted);
@@ -191,7 +219,7 @@ async fn put(control: &Control) -> Result<(), String> {
     };
     done.map_err(|error| chain(&error))?;
     protected.table(|table| {
-        table.in_force.retain(|kind| wanted.contains(kind));
+        table.in_force.retain(|covered| covered.by(&wanted));
         table.written = wanted;
     });
     // It is looked after with the others from now on.
@@ -203,11 +231,11 @@ async fn put(control: &Control) -> Result<(), String> {
 pub(crate) async fn stand(control: &Control) -> Result<Option<Brought>, HookError> {
     let protected = &control.protected;
     let _turn = protected.writing.lock().await;
-    let kinds = protected.table(|table| table.written.clone());
-    if kinds.is_empty() {
+    let written = protected.table(|table| table.written.clone());
+    if written.kinds.is_empty() {
         return Ok(None);
     }
-    let brought = hooks::bring(control, control.service.of_protected(&kinds)).await?;
+    let brought = hooks::bring(control, control.service.of_protected(&written)).await?;
     if brought.written {
         protected.table(Table::lost);
     }

@@ -86,7 +86,7 @@ pub enum DecorateError {
     Record(Vec<String>),
     /// Objects of the atc's own.
     #[error(
-        "{} {} for the atc itself, which is not written by what a flight prints; choose another name",
+        "{} {} for the atc itself, which is not written by what a flight prints; leave it out, or choose another name",
         listed(.0), if .0.len() == 1 { "is" } else { "are" }
     )]
     Reserved(Vec<String>),

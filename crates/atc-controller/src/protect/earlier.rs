@@ -16,7 +16,7 @@ use atc_engine::release::cluster::{ClusterError, ErrorKind, RevisionError};
 use serde_json::Value;
 
 use super::{kind_of, protects, put, write};
-use crate::bootstrap::ProtectedKind;
+use crate::bootstrap::{ProtectedKind, Protection};
 use crate::control::Control;
 use crate::flights;
 use crate::kinds::{Kind, Setup};
@@ -35,8 +35,8 @@ enum RecallError {
     Kinds(#[source] ClusterError),
 }
 
-/// The kinds that a configuration of ours covers; what it says otherwise is not ours.
-pub(super) fn covered(configuration: &Value) -> BTreeSet<ProtectedKind> {
+/// What a configuration of ours covers; what it says otherwise is not ours.
+pub(super) fn covered(configuration: &Value) -> Protection {
     let webhooks = configuration["webhooks"].as_array();
     let rules = webhooks.into_iter().flatten();
     let rules = rules.filter_map(|webhook| webhook["rules"].as_array());
@@ -53,7 +53,7 @@ pub(super) fn covered(configuration: &Value) -> BTreeSet<ProtectedKind> {
             .all(|text| !text.contains(['*', '/']));
         is_ours.then_some(kind)
     };
-    rules.flatten().filter_map(kind).collect()
+    Protection::read(configuration, rules.flatten().filter_map(kind).collect())
 }
 
 /// An instance in mode `static` that has not said what it needs.

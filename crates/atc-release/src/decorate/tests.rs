@@ -483,4 +483,26 @@ fn no_flight_prints_what_is_the_atcs_own() {
     for free in [secret("ns", "key"), secret("atc", "other")] {
         assert_eq!(made(free), Ok(()));
     }
+    let crd = |name: &str| {
+        let version = "apiextensions.k8s.io/v1";
+        let kind = "CustomResourceDefinition";
+        object(version, kind, &json!({ "name": name }))
+    };
+    let ours = Decoration {
+        reserved: vec![
+            Object::try_from(crd("flights.yoke.cd"))
+                .unwrap()
+                .reference(),
+        ],
+        ..decoration()
+    };
+    let made = |value: Value| decorate(stages(&[value]), &ours, &scopes).map(drop);
+    assert_eq!(made(crd("apps.example.dev")), Ok(()));
+    // A namespace makes it no other object.
+    let mut elsewhere = crd("flights.yoke.cd");
+    elsewhere["metadata"]["namespace"] = "ns".into();
+    for crd in [crd("flights.yoke.cd"), elsewhere] {
+        let error = made(crd).unwrap_err().to_string();
+        assert!(error.contains("leave it out"), "{error}");
+    }
 }
