@@ -55,7 +55,7 @@ impl Kept {
     /// The same for a run that begins, with what ends its flight early.
     pub fn begin(&self) -> (Arc<Value>, Recalled) {
         let object = self.object.read().unwrap_or_else(PoisonError::into_inner);
-        (object.clone(), self.recall.from_now())
+        (object.clone(), self.recall.watched())
     }
 
     /// Whether this is one of its children.

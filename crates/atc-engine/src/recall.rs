@@ -46,7 +46,7 @@ impl Recall {
     }
 
     /// For a run that begins now.
-    pub(crate) fn from_now(&self) -> Recalled {
+    pub(crate) fn watched(&self) -> Recalled {
         let told = self.0.subscribe();
         let edits = told.borrow().edits;
         Recalled {
@@ -103,7 +103,7 @@ impl Recalled {
                 return;
             }
         }
-        pending().await
+        pending::<()>().await;
     }
 
     async fn edited(&self) {
@@ -118,7 +118,7 @@ impl Recalled {
                 return;
             }
         }
-        pending().await
+        pending::<()>().await;
     }
 }
 
@@ -140,15 +140,15 @@ mod tests {
     async fn an_edit_ends_what_lasts_long_and_a_deletion_all() {
         let recall = Recall::default();
         assert_eq!(lasts(&Recalled::default()).await, None);
-        assert_eq!(lasts(&recall.from_now()).await, None);
-        let edited = recall.from_now();
+        assert_eq!(lasts(&recall.watched()).await, None);
+        let edited = recall.watched();
         recall.edited();
         // Edits from before it began are what it runs for.
-        assert_eq!(lasts(&recall.from_now()).await, None);
+        assert_eq!(lasts(&recall.watched()).await, None);
         let took = lasts(&edited).await;
         assert!(took.is_some_and(|took| took >= GRACE), "{took:?}");
         recall.gone();
-        for run in [&edited, &recall.from_now()] {
+        for run in [&edited, &recall.watched()] {
             assert_eq!(lasts(run).await, Some(Duration::ZERO));
         }
     }
@@ -156,7 +156,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_edit_waits_for_a_turn_and_for_the_end_of_what_is_quick() {
         let recall = Recall::default();
-        let run = recall.from_now();
+        let run = recall.watched();
         recall.edited();
         let quick = tokio::time::sleep(GRACE / 2);
         assert!(run.during(quick).await.is_ok());

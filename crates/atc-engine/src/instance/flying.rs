@@ -16,7 +16,6 @@ use crate::error::{EngineError, chain};
 use crate::evaluate::{Evaluated, LoadedFlight, Run};
 use crate::observer::{InstanceObserver, NoObserver, Observer};
 use crate::recall::Recalled;
-use crate::status;
 
 /// A run that lasts longer is told of in the status: 30 s, three times what a flight may take unless its Airway says otherwise.
 /// Those that are usual cost no write of their own.
@@ -44,7 +43,7 @@ impl Engine {
         if !may_tell(object, memory.failure.is_some(), printed) {
             return run.await;
         }
-        let since = status::now();
+        let since = crate::clock::now();
         if let Ok(done) = tokio::time::timeout(long(object), &mut run).await {
             return done;
         }
