@@ -461,7 +461,7 @@ async fn what_is_remembered_is_removed_though_the_record_is_gone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removal_that_is_held_up_says_by_what_r61() {
     let world = World::new().await;
-    let kind = world.basic().await;
+    let kind = world.kind(AirwayBuilder::new("Holdup", &puppet())).await;
     kind.make("h", json!({})).await;
     let hold = |finalizers: Value| json!({ "metadata": { "finalizers": finalizers } });
     let child = world.core("configmaps", "h");
@@ -483,4 +483,5 @@ async fn a_removal_that_is_held_up_says_by_what_r61() {
         ))
     };
     assert!(told("ok") && !told("failed"), "{numbers}");
+    kind.finish().await;
 }

@@ -16,9 +16,6 @@ use crate::{
 /// How long is looked for what must not happen.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// What is done at once takes no longer, on a busy machine, either.
-const SOON: Duration = Duration::from_secs(5);
-
 /// Whether a line of the log says that an Airway could not be served as it says.
 fn is_failure(line: &Value, airway: &str) -> bool {
     line["airway"] == airway && line["message"] == "Airway is not served as it says"
@@ -32,6 +29,17 @@ async fn failed_four_times(atc: &Atc<'_>, airway: &str) {
         Ok((failures >= 4).then_some(()))
     })
     .await;
+}
+
+/// Whether what happened first is that the watch told of the Airway's CRD, and not another try.
+fn was_told(log: &[Value], airway: &str) -> bool {
+    let crd = format!("CustomResourceDefinition.apiextensions.k8s.io:{airway}");
+    let is_due = |line: &Value| line["message"] == "due" && text(&line["cause"]).contains(&crd);
+    let is_served =
+        |line: &Value| line["message"] == "watching instances" && line["airway"] == airway;
+    let is_try = |line: &Value| is_failure(line, airway) || is_served(line);
+    let first = log.iter().find(|line| is_due(line) || is_try(line));
+    first.is_some_and(is_due)
 }
 
 /// Waits until the Airway says that something is wrong with it as it is now, in these words.
@@ -169,7 +177,7 @@ async fn an_airway_that_can_not_be_read_can_be_deleted() {
 async fn a_crd_of_others_that_goes_is_noticed_at_once() {
     let solo = Solo::begin().await;
     let world = &solo.world;
-    let atc = solo.atc(&[]).await;
+    let atc = solo.atc(&[("VERBOSE", "true")]).await;
     let airway = AirwayBuilder::new("Taken", &puppet());
     let name = airway.name();
     let path = format!("{CRDS}/{name}");
@@ -181,14 +189,16 @@ async fn a_crd_of_others_that_goes_is_noticed_at_once() {
     world.post(AIRWAYS, &airway.build()).await;
     let kind = Kind::of(world, airway);
     is_wrong(&kind, "is not this Airway's").await;
-    // By the fourth try the next one is eight seconds off.
+    // By the fourth try the next one is seconds off.
     failed_four_times(&atc, &name).await;
+    let before = atc.log().len();
     world.delete(&path).await;
-    eventually(SOON, "the Airway is served", || async {
+    eventually(LIMIT, "the Airway is served", || async {
         let airway = world.get(&kind.airway_path()).await?;
         Ok(airway.filter(is_ready).map(|_| ()))
     })
     .await;
+    assert!(was_told(&atc.log()[before..], &name));
     kind.remove().await;
 }
 
@@ -196,7 +206,7 @@ async fn a_crd_of_others_that_goes_is_noticed_at_once() {
 async fn names_that_another_crd_gives_up_are_noticed_at_once() {
     let solo = Solo::begin().await;
     let world = &solo.world;
-    let atc = solo.atc(&[]).await;
+    let atc = solo.atc(&[("VERBOSE", "true")]).await;
     let airway = AirwayBuilder::new("Squatted", &puppet());
     let other = AirwayBuilder::new("Squatter", &puppet());
     let path = format!("{CRDS}/{}", other.name());
@@ -218,14 +228,16 @@ async fn names_that_another_crd_gives_up_are_noticed_at_once() {
     world.post(AIRWAYS, &airway.build()).await;
     let kind = Kind::of(world, airway);
     is_wrong(&kind, "is already in use").await;
-    // By the fourth try the next one is eight seconds off.
+    // By the fourth try the next one is seconds off.
     failed_four_times(&atc, &kind.airway.name()).await;
+    let before = atc.log().len();
     world.delete(&path).await;
-    eventually(SOON, "the Airway is served", || async {
+    eventually(LIMIT, "the Airway is served", || async {
         let airway = world.get(&kind.airway_path()).await?;
         Ok(airway.filter(is_ready).map(|_| ()))
     })
     .await;
+    assert!(was_told(&atc.log()[before..], &kind.airway.name()));
     kind.remove().await;
 }
 

@@ -222,7 +222,7 @@ fn a_takeoff_runs_only_what_is_proven() {
     for (key, file, words) in [
         ("keys", "bare.wasm", "unsigned"),
         (&key("p256.pub.pem"), "signed.wasm", "fingerprint"),
-        ("gone", "signed.wasm", "'gone'"),
+        ("gone", "signed.wasm", "\"gone\""),
     ] {
         let stderr = takeoff(key, file).failed(1, &[words]);
         assert!(!stderr.contains("ran"), "{stderr}");
