@@ -31,7 +31,6 @@ use crate::{names, settings};
     derive = "PartialEq",
     doc = "Runs a flight on a given input and keeps its resources in the Flight's namespace.",
     printcolumn = r#"{"name": "flight", "type": "string", "jsonPath": ".spec.wasmUrl"}"#,
-    printcolumn = r#"{"name": "mode", "type": "string", "jsonPath": ".spec.mode"}"#,
     printcolumn = r#"{"name": "cluster_access", "type": "boolean", "jsonPath": ".spec.clusterAccess"}"#,
     printcolumn = r#"{"name": "fix_drift_interval", "type": "string", "format": "date", "jsonPath": ".spec.fixDriftInterval"}"#,
     printcolumn = r#"{"name": "ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#
